@@ -11,6 +11,6 @@ const { parameters, json } = readOptions(process.argv);
 forgetSettings();
 await runBench(json, async () => {
   assertEnoughFiles(Math.max(...parameters.connections));
-  const legs = await runRounds(parameters);
-  return report(legs, parameters, describeMachine({ wrk: true }));
+  const run = await runRounds(parameters);
+  return report(run, parameters, describeMachine({ wrk: true }));
 });

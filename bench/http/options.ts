@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
-import { Command, InvalidArgumentError } from 'commander';
+import { Command, InvalidArgumentError, Option } from 'commander';
 import { settings } from '../../src/config/settings.ts';
 import { type Parameters, parametersText, parseOptions, SEGMENTS } from '../support/options.ts';
 
@@ -63,6 +63,13 @@ export interface HttpParameters extends Parameters<typeof OPTIONS> {
   /** Ascending. The results for the last one are the headline, the others are the sweep. */
   readonly connections: readonly number[];
   readonly compare: Build | undefined;
+  /** The share of purchases that a second node traces, 0 to 1; `undefined`: there is no such node. */
+  readonly traces: number | undefined;
+}
+
+/** Whether there is a second node, which goes through the same phases. */
+export function isCompared({ compare, traces }: HttpParameters): boolean {
+  return compare !== undefined || traces !== undefined;
 }
 
 /** A build of the product, and flags of `stockade serve` that only its node has. */
@@ -95,21 +102,31 @@ export function readOptions(argv: readonly string[]): HttpInvocation {
       'a second build, which goes through the same phases on the same stores in turns with this one; flags of its node ' +
         'follow after commas: dist,http-server=node is this build over node:http',
       readBuild,
+    )
+    .addOption(
+      new Option(
+        '--traces <share>',
+        'a second node, which traces this share of its purchases, 0 to 1, and sends them to a collector; in turns with this one',
+      )
+        .argParser(readShare)
+        .conflicts('compare'),
     );
   const { parameters, json } = parseOptions(program, OPTIONS, argv);
-  const { tiny, connections, compare } = program.opts<{
+  const { tiny, connections, compare, traces } = program.opts<{
     tiny?: boolean;
     connections?: number[];
     compare?: Build;
+    traces?: number;
   }>();
   const fallback = tiny ? TINY_CONNECTIONS : DEFAULT_CONNECTIONS;
-  return { parameters: { ...parameters, connections: connections ?? fallback, compare }, json };
+  return { parameters: { ...parameters, connections: connections ?? fallback, compare, traces }, json };
 }
 
 export function describeParameters(parameters: HttpParameters): string {
-  const { connections, compare } = parameters;
+  const { connections, compare, traces } = parameters;
   const words = [`--connections ${connections}`, parametersText(OPTIONS, parameters)];
   if (compare) words.push(`--compare ${compare.label}`);
+  if (traces !== undefined) words.push(`--traces ${traces}`);
   return words.join(' ');
 }
 
@@ -121,6 +138,12 @@ function connectionList(text: string): number[] {
   throw new InvalidArgumentError(
     `It must be whole numbers from 1 to ${MOST_CONNECTIONS}, with commas between.`,
   );
+}
+
+function readShare(text: string): number {
+  const share = settings.otelTracesSamplerArg.schema.safeParse(text);
+  if (share.success) return share.data;
+  throw new InvalidArgumentError('It must be a number from 0 to 1.');
 }
 
 /** Fails for a missing build before any server is started. */

@@ -11,27 +11,28 @@ import {
   phaseFigures,
   type Spread,
 } from './figures.ts';
-import { describeParameters, type HttpParameters } from './options.ts';
+import { describeParameters, type HttpParameters, isCompared } from './options.ts';
 import { SELLING_PHASES, type SellingName } from './phases.ts';
-import type { Leg } from './rounds.ts';
+import type { Leg, Run } from './rounds.ts';
 import type { CandidateName } from './stage.ts';
 
 type Phases = Readonly<Partial<Record<SellingName, PhaseFigures>>>;
 
-export function report(legs: readonly Leg[], parameters: HttpParameters, machine: Machine): BenchResult {
+export function report({ legs, spans }: Run, parameters: HttpParameters, machine: Machine): BenchResult {
   const points = parameters.connections.map((connections) => {
     const own = legs.filter((leg) => leg.connections === connections);
     const point = { connections, echo: echoFigures(own), ...phasesOf(own, 'this') };
-    return parameters.compare ? { ...point, compared: comparisonOf(own) } : point;
+    return isCompared(parameters) ? { ...point, compared: comparisonOf(own) } : point;
   });
   const text = [
     machineText(machine),
     describeParameters(parameters),
     ...points.flatMap((point) => ['', ...tableOf(point)]),
+    ...(spans ? [`The other node's spans: ${spansText(spans)}`] : []),
     '',
     'All answers were as expected, and verify found every sale in order.',
   ];
-  const json = { ...points.at(-1)!, sweep: points, parameters, machine };
+  const json = { ...points.at(-1)!, sweep: points, ...(spans && { spans }), parameters, machine };
   return { text: text.join('\n'), json };
 }
 
@@ -126,6 +127,12 @@ function drainLines(drain: PhaseFigures['drain']): string[] {
 function comparisonLine(title: string, { nodeCpu, cpu }: ReturnType<typeof compare>): string {
   if (!nodeCpu || !cpu) return `${title}: this system reports no processor time, so nothing can be compared`;
   return `${title}: this build costs ${spreadText(cpu)} of the other's processor time, ${spreadText(nodeCpu)} of Node's`;
+}
+
+function spansText(spans: Readonly<Record<string, number>>): string {
+  return Object.entries(spans)
+    .map(([outcome, number]) => `${count(number)} ${outcome}`)
+    .join(', ');
 }
 
 /** The median, and the quartiles around it. */

@@ -24,13 +24,20 @@ export interface Leg {
   readonly echoes: readonly [Measurement, Measurement];
 }
 
+export interface Run {
+  readonly legs: readonly Leg[];
+  /** Of the node that traces, from all rounds: spans by what became of them. */
+  readonly spans?: Readonly<Record<string, number>>;
+}
+
 /** @throws BenchFailure if answers were wrong, or if a sale does not add up at the end */
-export async function runRounds(parameters: HttpParameters): Promise<Leg[]> {
+export async function runRounds(parameters: HttpParameters): Promise<Run> {
   const teardown = new Teardown((error) => note(`a step of the shutdown failed: ${error}`));
   try {
     const stage = await Stage.start(parameters, teardown);
     try {
-      return await measureRounds(stage, parameters);
+      const legs = await measureRounds(stage, parameters);
+      return parameters.traces === undefined ? { legs } : { legs, spans: await stage.spans() };
     } catch (error) {
       note(`The nodes: ${await stage.lastWords()}`);
       throw error;

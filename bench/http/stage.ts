@@ -3,6 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { note } from '../../src/cli/terminal/output.ts';
 import type { Teardown } from '../../src/lib/teardown.ts';
 import { freePort } from '../../test/support/servers/free-port.ts';
+import { readSpans } from '../support/metrics-text.ts';
 import { NodeProgram } from '../support/node-program.ts';
 import { StockadeNode } from '../support/stockade-node.ts';
 import { checkpoint, NO_REWRITE_OF_AOF, type StoreServers, startStoreServers } from '../support/stores.ts';
@@ -12,8 +13,9 @@ import type { SellingPhase } from './phases.ts';
 import { readTraffic } from './traffic.ts';
 
 const ECHO_SERVER = fileURLToPath(new URL('./echo-server.mjs', import.meta.url));
+const COLLECTOR = fileURLToPath(new URL('./collector.mjs', import.meta.url));
 
-/** This build, and the one it is compared with. */
+/** This build, and the node it is compared with. */
 export type CandidateName = 'this' | 'other';
 
 export class Stage {
@@ -39,7 +41,7 @@ export class Stage {
   }
 
   static async start(parameters: HttpParameters, teardown: Teardown): Promise<Stage> {
-    const { workers, compare } = parameters;
+    const { workers, compare, traces } = parameters;
     note('Starting Redis, Postgres, the nodes and the echo server');
     const stores = await startStoreServers(teardown, ...NO_REWRITE_OF_AOF);
     const nodes = new Map<CandidateName, StockadeNode>();
@@ -50,6 +52,7 @@ export class Stage {
     };
     await add('this', {});
     if (compare) await add('other', compare);
+    if (traces !== undefined) await add('other', { flags: await tracing(traces, teardown) });
     const port = await freePort();
     const program = await NodeProgram.start('echo', [ECHO_SERVER, String(workers), String(port)]);
     teardown.add(() => program[Symbol.asyncDispose]());
@@ -101,6 +104,11 @@ export class Stage {
     for (const { node, saleId } of this.#sold.splice(0)) await node.assertVerified(saleId);
   }
 
+  /** What became of the spans of the node that traces, by outcome. */
+  async spans(): Promise<Readonly<Record<string, number>>> {
+    return readSpans(await this.#nodes.get('other')!.metrics());
+  }
+
   async lastWords(): Promise<string> {
     const words = [...this.#nodes].map(async ([name, node]) => `${name}: ${await node.lastWords()}`);
     return (await Promise.all(words)).join('\n');
@@ -110,4 +118,15 @@ export class Stage {
     const { seconds, warmupSeconds } = this.#parameters;
     return { connections, seconds, warmupSeconds };
   }
+}
+
+/** Starts a collector. @returns the flags of a node that sends it this share of its purchases */
+async function tracing(share: number, teardown: Teardown): Promise<Record<string, string>> {
+  const collector = await NodeProgram.start<{ readonly port: number }>('collector', [COLLECTOR]);
+  teardown.add(() => collector[Symbol.asyncDispose]());
+  return {
+    'otel-exporter-otlp-endpoint': `http://127.0.0.1:${collector.announcement.port}`,
+    'otel-traces-sampler': 'traceidratio',
+    'otel-traces-sampler-arg': String(share),
+  };
 }

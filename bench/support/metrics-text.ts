@@ -66,6 +66,12 @@ export function readFigures(text: string): NodeFigures {
   return { answers, syncedOrders, streamedEvents, lagOrders, underWay, takes, transactions };
 }
 
+/** Spans of traces by what became of them, since the node started. */
+export function readSpans(text: string): Record<string, number> {
+  const lines = text.matchAll(/^stockade_trace_spans_total\{outcome="(\w+)"\} (\d+)$/gm);
+  return Object.fromEntries([...lines].map(([, outcome, spans]) => [outcome, Number(spans)]));
+}
+
 /** The figures of several nodes of one shop together. */
 export function together(nodes: readonly NodeFigures[]): NodeFigures {
   const sum = (figure: (node: NodeFigures) => number) =>

@@ -79,6 +79,15 @@ describe('bench:http', () => {
   });
 });
 
+describe('bench:http --traces', () => {
+  it('compares a node that traces nothing with one that traces all purchases', async () => {
+    const result = JSON.parse(await runTiny('http', '--traces', '1'));
+    expect(result.compared.committed.other).toMatchObject({ requestsPerSecond: positive });
+    expect(result.spans).toMatchObject({ exported: positive, failed: 0, dropped: someOrNone });
+    if (onLinux) expect(result.compared.committed.nodeCpu.median).toBeLessThan(1);
+  });
+});
+
 describe('bench:locks', () => {
   it('prints one object with the ratios and with every line that was measured', async () => {
     const chosen = ['--striping-processes', '1', '--spread-ms', '0'];
