@@ -13,7 +13,7 @@ export const sync: CommandSpec = {
     'For nodes that run with SYNC=off. Any number of these processes may run at once: they divide the work among them, ' +
     'and if one ends, the others take over. Serves /metrics, /healthz and /readyz at the ops port; on the machine of a ' +
     'node it needs an OPS_PORT of its own.',
-  settings: settingsFor('sync', 'Stores', 'Operators', 'Sync', 'Events', 'Process'),
+  settings: settingsFor('sync', 'Stores', 'Operators', 'Sync', 'Events', 'Process', 'Traces'),
   examples: [
     'REDIS_URL=redis://localhost DATABASE_URL=postgres://localhost/shop \\',
     '  stockade sync --ops-port 9091',

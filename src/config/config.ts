@@ -8,6 +8,7 @@ import type { OperatorsSettings } from './settings/operators.ts';
 import type { ProcessSettings } from './settings/process.ts';
 import type { StoresSettings } from './settings/stores.ts';
 import type { SyncSettings } from './settings/sync.ts';
+import type { TracesSettings } from './settings/traces.ts';
 
 export interface Config
   extends StoresSettings,
@@ -18,4 +19,5 @@ export interface Config
     LimitsSettings,
     SyncSettings,
     EventsSettings,
-    ProcessSettings {}
+    ProcessSettings,
+    TracesSettings {}

@@ -91,6 +91,13 @@ export const relations: readonly Relation[] = [
     },
   },
   {
+    of: ['otelExporterOtlpProtocol', 'otelTracesExporter'],
+    broken: ({ otelExporterOtlpProtocol, otelTracesExporter }) =>
+      otelTracesExporter === 'otlp' && otelExporterOtlpProtocol !== 'http/json'
+        ? `is ${otelExporterOtlpProtocol}: traces are sent by http/json only. Unset it for this process and set an OTEL_EXPORTER_OTLP_ENDPOINT that takes http/json (for most collectors, the port 4318), or set OTEL_TRACES_EXPORTER=none`
+        : undefined,
+  },
+  {
     of: ['takeTimeoutMs', 'requestDeadlineMs'],
     broken: ({ takeTimeoutMs, requestDeadlineMs }) =>
       takeTimeoutMs >= requestDeadlineMs

@@ -14,6 +14,7 @@ import { processSettings } from './settings/process.ts';
 import type { Setting, SettingTable, SettingUser } from './settings/setting.ts';
 import { storesSettings } from './settings/stores.ts';
 import { syncSettings } from './settings/sync.ts';
+import { tracesSettings } from './settings/traces.ts';
 
 const GROUPS = {
   Stores: storesSettings,
@@ -25,6 +26,7 @@ const GROUPS = {
   Sync: syncSettings,
   Events: eventsSettings,
   Process: processSettings,
+  Traces: tracesSettings,
 } as const;
 
 export type SettingGroup = keyof typeof GROUPS;

@@ -18,6 +18,7 @@ import { nodeSources } from './console/node-sources.ts';
 import { lostOrderNames } from './lost-order-names.ts';
 import { NodeMetrics } from './observability/node-metrics.ts';
 import { whyNotSelling } from './observability/readiness.ts';
+import { openTraces } from './open-traces.ts';
 import { operationsOn } from './operations/operations.ts';
 import { openOpsPort } from './operations/ops-port.ts';
 import { openProbePort } from './operations/probe-port.ts';
@@ -69,11 +70,14 @@ async function start(wanted: Config, log: Log, teardown: Teardown): Promise<Runn
   const { stores, watch: shop } = await openShop(parts, settingsOfNode(config), teardown);
   const workers: RunningWorker[] = [];
   const workerMetrics = () => Promise.all(workers.map((worker) => worker.metrics()));
-  if (config.sync) await startBackgroundWork({ ...parts, stores, load: watchLoad(workers) }, teardown);
+  const traces = await openTraces(config, log, teardown);
+  if (config.sync)
+    await startBackgroundWork({ ...parts, stores, load: watchLoad(workers), traces }, teardown);
   const { board, directory } = await openDirectory(stores, teardown);
   const metrics = new NodeMetrics(parts.registry, {
     ...{ board, backend: stores.backend, directory },
     workers: workerMetrics,
+    spans: () => traces?.counts,
   });
   const drainables: Drainable[] = [];
   const uncommitted = lostOrderNames(stores.db, log);

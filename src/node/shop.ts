@@ -19,6 +19,7 @@ import { Expiry } from '../orders/expiry.ts';
 import { Archiver } from '../rebuild/archiver.ts';
 import { readSale } from '../sales/sale-rows.ts';
 import { Sync } from '../sync/sync.ts';
+import type { Traces } from '../traces/traces.ts';
 import { startEventRelay } from './event-relay.ts';
 import { watchArchiver } from './observability/archiver-watch.ts';
 import { watchDeletions } from './observability/deletion-watch.ts';
@@ -69,6 +70,8 @@ export interface BackgroundParts extends ShopParts {
   readonly stores: Stores;
   /** How busy buyers keep this process; absent if it serves none. */
   readonly load?: Load | undefined;
+  /** Missing: commits are not traced. */
+  readonly traces?: Traces | undefined;
   /** Gets the order events instead of the configured webhook. */
   readonly receiver?: Receiver | undefined;
 }
@@ -79,13 +82,16 @@ export interface BackgroundParts extends ShopParts {
  * bounded times.
  */
 export async function startBackgroundWork(parts: BackgroundParts, teardown: Teardown): Promise<void> {
-  const { config, log, registry, stores, load } = parts;
+  const { config, log, registry, stores, load, traces } = parts;
   const { db, backend, locks, ownership } = stores;
   const sync = new Sync({
     db,
     backend,
     locks,
-    events: watchSync(log, registry),
+    events: {
+      ...watchSync(log, registry),
+      ...(traces && { committed: (batch) => traces.committed(batch) }),
+    },
     batchRows: config.syncBatchRows,
     rebalanceEveryMs: config.rebalanceEveryMs,
     backpressure: load && { isLoadHigh: load.isHigh, maxMs: config.syncYieldMs },

@@ -3,6 +3,8 @@ import { Registry } from 'prom-client';
 import type { Config } from '../config/config.ts';
 import type { Teardown } from '../lib/teardown.ts';
 import { whyNotSyncing } from './observability/readiness.ts';
+import { spansJson } from './observability/worker-metrics.ts';
+import { openTraces } from './open-traces.ts';
 import { openOpsPort } from './operations/ops-port.ts';
 import { openProbePort } from './operations/probe-port.ts';
 import { secureDataDir } from './process/data-dir.ts';
@@ -36,10 +38,12 @@ async function start(config: Config, log: Log, teardown: Teardown): Promise<Runn
   const threadMetrics = watchThread('main');
   const parts = { config, log, registry };
   const { stores, watch: shop } = await openShop(parts, settingsOfSync(), teardown);
-  await startBackgroundWork({ ...parts, stores }, teardown);
+  const traces = await openTraces(config, log, teardown);
+  await startBackgroundWork({ ...parts, stores, traces }, teardown);
   const watch = new StoreWatch(stores);
   const ops = await openOpsPort(config, log, {
-    metrics: async () => `${await registry.metrics()}\n${await textOf([await threadMetrics()])}`,
+    metrics: async () =>
+      `${await registry.metrics()}\n${await textOf([await threadMetrics(), spansJson(traces?.counts)])}`,
     settingsDiffer: () => shop.differences,
     notReady: () => stage.notReady(),
   });

@@ -12,6 +12,14 @@ export function whole(least: number, most: number) {
   return z.preprocess(number, z.int({ error }).min(least, { error }).max(most, { error }));
 }
 
+/** A share, 0 to 1. */
+export function fraction() {
+  const error = 'must be a number from 0 to 1';
+  const number = (value: unknown) =>
+    typeof value === 'string' && /^(\d{1,3}|\d{0,3}\.\d{1,15})$/.test(value) ? Number(value) : value;
+  return z.preprocess(number, z.number({ error }).min(0, { error }).max(1, { error }));
+}
+
 /** A boolean as two words, such as `on` and `off`, or as `true` and `false`. */
 export function either(yes: string, no: string) {
   const word = (value: unknown) => (value === yes || value === true ? true : value === no ? false : value);

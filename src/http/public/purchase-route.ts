@@ -1,14 +1,14 @@
 /** `POST /v1/sales/{saleId}/orders`: the hot path. */
-import type { Outcome, Purchase } from '../../engine/contract.ts';
+import type { Outcome, Purchase, PurchaseTrace } from '../../engine/contract.ts';
 import { RETAKE_PREFIX } from '../../engine/limits.ts';
-import { encodeNote, faultsOf, NO_NOTE } from '../../engine/sale/order-note.ts';
+import { encodeNote, faultsOf, NO_NOTE, withTrace } from '../../engine/sale/order-note.ts';
 import { monotonicMs } from '../../lib/monotonic.ts';
 import { type Authenticate, type Identity, refusal } from '../identity/identity.ts';
 import { type BodyReader, decode, type RefusedBody } from '../server/body.ts';
 import type { Exchange, Handler } from '../server/exchange.ts';
 import type { HttpRequest } from '../server/http-request.ts';
 import { parseObject } from '../server/json-object.ts';
-import { type ProblemCode, problem, type Reply, sentOften } from '../server/problem.ts';
+import { linesOf, type ProblemCode, problem, type Reply, sentOften } from '../server/problem.ts';
 import { KEY_FORM, parseKey } from './idempotency-key.ts';
 import { outcomeReply } from './outcome-reply.ts';
 
@@ -21,8 +21,23 @@ export interface Seller {
   isShedding(saleId: string): boolean;
 }
 
+/** The trace of one purchase (traces/purchase-spans.ts), as this route needs it. */
+export interface RequestTrace extends PurchaseTrace {
+  /** In the form of a `traceparent`. */
+  readonly context: string;
+  /** The request is answered. */
+  ended(end: {
+    readonly outcome: string;
+    readonly status: number;
+    readonly saleId: string;
+    readonly orderId?: string | undefined;
+  }): void;
+}
+
 export interface PurchaseHost {
   readonly engine: Seller;
+  /** Chooses purchases to be traced, by their header `traceparent`; missing: none is. */
+  readonly traces?: { begin(traceparent: string): RequestTrace | undefined } | undefined;
   readonly authenticate: Authenticate;
   /** Whether a purchase may have a reference and metadata. */
   readonly publicOrderNotes: boolean;
@@ -70,6 +85,7 @@ class PurchaseRequest implements BodyReader, Purchase {
   readonly key: string;
   readonly awaitCommit: boolean;
   readonly token: string;
+  readonly trace: RequestTrace | undefined;
   buyerId = '';
   quantity = 0;
   note = NO_NOTE;
@@ -90,6 +106,8 @@ class PurchaseRequest implements BodyReader, Purchase {
     const prefer = request.getHeader('prefer');
     this.awaitCommit = prefer === '' || !RESPOND_ASYNC.test(prefer);
     this.token = host.engine.asksForToken(saleId) ? request.getHeader('purchase-token') : '';
+    this.trace = host.traces?.begin(request.getHeader('traceparent'));
+    if (this.trace) exchange.addLines(linesOf({ traceresponse: this.trace.context }));
     this.#identity = host.authenticate(request);
   }
 
@@ -122,18 +140,23 @@ class PurchaseRequest implements BodyReader, Purchase {
     else if (this.key.startsWith(RETAKE_PREFIX)) this.#invalid(RESERVED_KEY);
     else {
       this.buyerId = who.buyerId;
-      this.#host.engine.buy(this, (outcome) =>
-        this.#answer(outcomeReply(outcome, this.saleId), outcome.code),
-      );
+      if (this.trace) this.note = withTrace(this.note, this.trace.context);
+      this.#host.engine.buy(this, (outcome) => this.#settled(outcome));
     }
+  }
+
+  #settled(outcome: Outcome): void {
+    const orderId = 'orderId' in outcome ? outcome.orderId : undefined;
+    this.#answer(outcomeReply(outcome, this.saleId), outcome.code, orderId);
   }
 
   #invalid(detail: string): void {
     this.#answer(problem('invalid_request', { detail }), 'invalid_request');
   }
 
-  #answer(reply: Reply, code: Outcome['code'] | ProblemCode): void {
+  #answer(reply: Reply, code: Outcome['code'] | ProblemCode, orderId?: string): void {
     this.#exchange.reply(reply);
+    this.trace?.ended({ outcome: code, status: reply.status, saleId: this.saleId, orderId });
     this.#host.answered(code, monotonicMs() - this.#began);
   }
 }

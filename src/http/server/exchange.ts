@@ -49,7 +49,7 @@ export abstract class Exchange implements DeferredReply, Push {
   /** A `HEAD` request: the answer must not have a body. */
   protected readonly isHead: boolean;
   /** Added to the head of the answer, whatever it is. */
-  moreLines: HeadLines | undefined;
+  protected moreLines: HeadLines | undefined;
   readonly #observer: Observer;
   #reader: BodyReader | undefined;
   #maxBytes = 0;
@@ -99,6 +99,12 @@ export abstract class Exchange implements DeferredReply, Push {
 
   /** Closes the connection at once. */
   protected abstract close(): void;
+
+  /** Adds to the head of the answer, whatever it is. */
+  addLines(lines: HeadLines): void {
+    const { text = '', fields = [] } = this.moreLines ?? {};
+    this.moreLines = text === '' ? lines : { text: text + lines.text, fields: [...fields, ...lines.fields] };
+  }
 
   /** Runs a callback of the server. If it throws, the error is answered and reported, and never reaches the server. */
   run(callback: () => void | Promise<void>): void {

@@ -103,7 +103,7 @@ export class Router {
    */
   #serve(exchange: Exchange, request: HttpRequest, handler: Handler, skipsScan: boolean): void {
     exchange.run(() => {
-      if (this.#cors) exchange.moreLines = this.#cors.linesTo(request);
+      if (this.#cors) exchange.addLines(this.#cors.linesTo(request));
       const refusal = this.#traffic.connections.shed(exchange) ? BUSY : misframed(request, skipsScan);
       if (!refusal) return handler(exchange, request);
       exchange.replyLast(refusal);

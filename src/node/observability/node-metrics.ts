@@ -5,9 +5,10 @@ import type { SaleView } from '../../engine/board/directory.ts';
 import type { Backend } from '../../engine/contract.ts';
 import { monotonicMs } from '../../lib/monotonic.ts';
 import { withTimeout } from '../../lib/with-timeout.ts';
+import type { SpanCounts } from '../../traces/span-queue.ts';
 import { addBuildInfo, type ThreadMetrics, textOf, watchThread } from '../process/process-metrics.ts';
 import type { WorkerMetrics } from '../worker/worker.ts';
-import { MAX_LABELLED_SALES, workerJson } from './worker-metrics.ts';
+import { MAX_LABELLED_SALES, spansJson, workerJson } from './worker-metrics.ts';
 
 /** Time for reading all sales' segments together. While the backend can't be reached, the other metrics must still come. */
 const SNAPSHOTS_MS = 2_000;
@@ -17,6 +18,8 @@ export interface MetricSources {
   readonly backend: Backend;
   readonly directory: { readonly views: ReadonlyMap<string, SaleView>; readonly usedSlots: number };
   workers(): Promise<readonly WorkerMetrics[]>;
+  /** Of the main thread; `undefined`: it traces nothing. */
+  spans(): SpanCounts | undefined;
 }
 
 export class NodeMetrics {
@@ -36,7 +39,11 @@ export class NodeMetrics {
   async text(): Promise<string> {
     const [workers, main] = await Promise.all([this.#sources.workers(), this.#main(), this.#sales.collect()]);
     const ofThreads = [...workers.flatMap(({ thread }) => (thread ? [thread] : [])), main];
-    const counted = await textOf([...workers.map(workerJson), ...ofThreads]);
+    const counted = await textOf([
+      ...workers.map(workerJson),
+      ...ofThreads,
+      spansJson(this.#sources.spans()),
+    ]);
     return `${await this.#registry.metrics()}\n${counted}`;
   }
 }

@@ -1,11 +1,12 @@
 /** The metrics of one worker, in the form in which prom-client's aggregator expects those of a cluster worker. */
 import { BATCH_BOUNDS, type HistogramData, LATENCY_BOUNDS_S } from '../../http/server/request-stats.ts';
+import { NO_SPANS, type SpanCounts } from '../../traces/span-queue.ts';
 import type { WorkerMetrics } from '../worker/worker.ts';
 
 /** Only this many sales, the newest, have metrics of their own, so that the number of labels is bounded. */
 export const MAX_LABELLED_SALES = 200;
 
-interface Metric {
+export interface Metric {
   readonly name: string;
   readonly help: string;
   readonly type: 'counter' | 'gauge' | 'histogram';
@@ -14,7 +15,7 @@ interface Metric {
   readonly values: readonly Value[];
 }
 
-interface Value {
+export interface Value {
   readonly labels: Record<string, string | number>;
   readonly value: number;
   readonly metricName?: string;
@@ -26,7 +27,7 @@ const counter: Define = (name, help, values) => metric('counter', name, help, va
 const gauge: Define = (name, help, values) => metric('gauge', name, help, valuesOf(values));
 
 export function workerJson(worker: WorkerMetrics): object[] {
-  const { requests, refills, connections, listeners, heapBytes, limits, tokens } = worker;
+  const { requests, refills, connections, listeners, heapBytes, limits, tokens, spans } = worker;
   const lanes = worker.lanes.slice(-MAX_LABELLED_SALES);
   const bySale = (field: 'queued' | 'waiting') =>
     lanes.map((lane) => ({ labels: { sale: lane.saleId }, value: lane[field] }));
@@ -75,11 +76,23 @@ export function workerJson(worker: WorkerMetrics): object[] {
       'Heap of all workers, including garbage that is not collected yet',
       heapBytes,
     ),
+    ...spansJson(spans),
     gauge('stockade_lane_depth', 'Purchases queued in the lanes', bySale('queued')),
     gauge(
       'stockade_commit_waiters',
       'Purchases whose units are taken and which wait for the commit in Postgres',
       bySale('waiting'),
+    ),
+  ];
+}
+
+/** The spans of one thread, traced or not, so that the series exist from the start. */
+export function spansJson(spans: SpanCounts = NO_SPANS): Metric[] {
+  return [
+    counter(
+      'stockade_trace_spans_total',
+      'Spans of traces by what became of them',
+      byLabel('outcome', { ...spans }),
     ),
   ];
 }

@@ -17,6 +17,7 @@ import { OrderService } from '../../orders/order-service.ts';
 import { readOwnOrders, readOwnOrdersOfSale } from '../../orders/own-orders.ts';
 import type { Database } from '../../postgres/database.ts';
 import { OlderNodes } from '../../postgres/older-nodes.ts';
+import type { Traces } from '../../traces/traces.ts';
 import type { Log } from '../process/log.ts';
 import { AcceptedOrders } from './accepted-orders.ts';
 import type { Admission, TokenCounts } from './admission.ts';
@@ -35,6 +36,7 @@ export interface PublicHostParts {
   readonly admission: Admission;
   readonly stats: RequestStats;
   readonly tokenCounts: TokenCounts;
+  readonly traces: Traces | undefined;
 }
 
 export function publicHost(parts: PublicHostParts): PublicHost {
@@ -56,6 +58,7 @@ export function publicHost(parts: PublicHostParts): PublicHost {
     publicOrderNotes: settings.publicOrderNotes,
     olderNodesRun: () => olderNodes.areRunning(),
     engine,
+    traces: parts.traces,
     tokens,
     challenge,
     readRecord: async (saleId) => (await engine.view(saleId))?.record,

@@ -1,6 +1,7 @@
 import type { Config } from '../../config/config.ts';
 import type { JwtOptions } from '../../http/identity/identity.ts';
 import type { LeaseEnd } from '../../postgres/lease-end.ts';
+import { type TraceSettings, traceSettings } from '../../traces/settings.ts';
 import type { AdmissionSettings } from './admission.ts';
 
 /** A worker's settings. They cross a thread boundary, so they are plain values only. */
@@ -27,6 +28,8 @@ export interface WorkerSettings {
   readonly orderIdKey: Uint8Array;
   readonly leaseEnd: LeaseEnd;
   readonly admission: AdmissionSettings;
+  /** `undefined`: no purchase is traced. */
+  readonly traces: TraceSettings | undefined;
 }
 
 /**
@@ -60,5 +63,6 @@ export function workerSettings(
     laneCapacity: config.laneCapacity,
     maxConnections: Math.ceil(config.maxConnections / config.workers),
     shutdownGraceMs: config.shutdownGraceMs,
+    traces: traceSettings(config),
   };
 }

@@ -17,6 +17,8 @@ import { monotonicMs } from '../../lib/monotonic.ts';
 import { withTimeout } from '../../lib/with-timeout.ts';
 import type { Database } from '../../postgres/database.ts';
 import { isLeased, type LeaseEnd } from '../../postgres/lease-end.ts';
+import { NO_SPANS, type SpanCounts } from '../../traces/span-queue.ts';
+import { Traces } from '../../traces/traces.ts';
 import { chooseHttpServer } from '../process/http-server.ts';
 import type { Log } from '../process/log.ts';
 import { openAdmission, TokenCounts } from './admission.ts';
@@ -45,6 +47,7 @@ export interface WorkerMetrics {
   readonly refills: number;
   readonly connections: ConnectionCounts;
   readonly listeners: ListenerCounts;
+  readonly spans: SpanCounts;
   /** Requests that are not answered yet. */
   readonly underWay: number;
   /** Heap of the thread, including garbage that is not collected yet. */
@@ -79,6 +82,7 @@ export async function startWorker(parts: WorkerParts): Promise<RunningWorker> {
   const admission = await openAdmission(settings.admission, (error) =>
     log.error({ err: error }, 'the challenge failed, so a buyer got no purchase token'),
   );
+  const traces = await Traces.open(settings.traces, log);
   let { leaseEnd } = settings;
   let refills = 0;
   const engine = await startEngine({
@@ -90,7 +94,9 @@ export async function startWorker(parts: WorkerParts): Promise<RunningWorker> {
   });
   const connections = new Connections(settings.maxConnections, admission.connections);
   const server = await chooseHttpServer(settings.httpServer);
-  const host = publicHost({ settings, backend, db, log, engine, admission, stats, tokenCounts });
+  const host = publicHost({
+    ...{ settings, backend, db, log, engine, admission, stats, tokenCounts, traces },
+  });
   const listener = await servePublic(host, server.open, settings, connections);
   return {
     number: settings.worker,
@@ -109,6 +115,7 @@ export async function startWorker(parts: WorkerParts): Promise<RunningWorker> {
       lanes: [...engine.laneDepths()],
       connections: connections.counts(),
       listeners: listener.listeners(),
+      spans: traces?.counts ?? NO_SPANS,
       underWay: listener.underWay(),
       heapBytes: getHeapStatistics().used_heap_size,
     }),
@@ -123,6 +130,7 @@ export async function startWorker(parts: WorkerParts): Promise<RunningWorker> {
       await listener.drain(settings.shutdownGraceMs);
       // After the drain every connection is closed, so no client needs the outcome of a purchase that is still under way.
       await withTimeout(Math.max(0, deadline - monotonicMs()), engine.close()).catch(() => {});
+      await traces?.close();
     },
   };
 }

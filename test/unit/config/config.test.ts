@@ -1,4 +1,5 @@
 import { inspect } from 'node:util';
+import { Option } from 'commander';
 import { describe, expect, test } from 'vitest';
 import type { Config } from '../../../src/config/config.ts';
 import { configTables, describeConfig } from '../../../src/config/describe.ts';
@@ -78,6 +79,12 @@ describe('defaults', () => {
       logLevel: 'info',
       stopDelayMs: 0,
       shutdownGraceMs: 10_000,
+      otelExporterOtlpEndpoint: undefined,
+      otelTracesExporter: 'none',
+      otelExporterOtlpProtocol: 'http/json',
+      otelServiceName: 'stockade',
+      otelTracesSampler: 'parentbased_traceidratio',
+      otelTracesSamplerArg: 0.01,
     } satisfies Config);
   });
 
@@ -157,6 +164,11 @@ describe('faults', () => {
     ['CHALLENGE', 'test'],
     ['LOCK_WORK', 'pow'],
     ['SYNC', '1'],
+    ['OTEL_TRACES_EXPORTER', 'console'],
+    ['OTEL_TRACES_SAMPLER', 'jaeger_remote'],
+    ['OTEL_TRACES_SAMPLER_ARG', '1.5'],
+    ['OTEL_TRACES_SAMPLER_ARG', '1e-3'],
+    ['OTEL_TRACES_SAMPLER_ARG', '.'],
     ['HOST', 'http://here'],
     ['KEY_PREFIX', 'a{b}'],
     ['OPS_TOKEN', '15-characters-x'],
@@ -285,6 +297,25 @@ describe('relations', () => {
     expect(faultsOf({ TRUSTED_PROXIES: '1' })).toEqual([]);
   });
 
+  test('traces are sent by one protocol only, if there are any', () => {
+    const grpc = { OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' };
+    const collector = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4317' };
+    expect(faultsOf(grpc)).toEqual([]);
+    expect(faultsOf({ ...grpc, ...collector })).toEqual([
+      expect.stringMatching(/^OTEL_EXPORTER_OTLP_PROTOCOL is grpc: .*http\/json.*OTEL_TRACES_EXPORTER=none/),
+    ]);
+    expect(faultsOf({ ...grpc, ...collector, OTEL_TRACES_EXPORTER: 'none' })).toEqual([]);
+  });
+
+  test('traces are on where a collector is named, or where they are asked for', () => {
+    const exporter = (env: NodeJS.ProcessEnv) => loadConfig(env, {}).otelTracesExporter;
+    const OTEL_EXPORTER_OTLP_ENDPOINT = 'http://collector:4318';
+    expect(exporter({})).toBe('none');
+    expect(exporter({ OTEL_EXPORTER_OTLP_ENDPOINT })).toBe('otlp');
+    expect(exporter({ OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_TRACES_EXPORTER: 'none' })).toBe('none');
+    expect(exporter({ OTEL_TRACES_EXPORTER: 'otlp' })).toBe('otlp');
+  });
+
   test('locks need Redis', () => {
     expect(faultsOf({ STRATEGY: 'lock' })).toEqual([expect.stringMatching(/^STRATEGY is lock, .*REDIS_URL/)]);
     expect(faultsOf({ STRATEGY: 'lock', REDIS_URL: REDIS })).toEqual([]);
@@ -387,6 +418,14 @@ test('each kind of process has the settings that have an effect in it', () => {
     expect(ofCommand).not.toContain(name);
   expect(ofCommand).toEqual(expect.arrayContaining(['redisUrl', 'opsUrl', 'logLevel']));
   expect(ofCommand).not.toContain('port');
+});
+
+test('each flag has the name of its setting, by which the command line passes its value on', () => {
+  const names = settingNames.flatMap((name) => {
+    const { flag } = settings[name];
+    return flag === undefined ? [] : [[name, new Option(flag).attributeName()]];
+  });
+  expect(names.filter(([name, ofFlag]) => name !== ofFlag)).toEqual([]);
 });
 
 test('the tables for docs/configuration.md have a row for each setting', () => {

@@ -41,6 +41,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   'config/settings': ['engine', 'admission', 'config/values'],
   config: ['engine', 'admission', 'config/values', 'config/settings'],
   'node/process': ['engine', 'lib', 'http/server', 'http/server/uws', 'http/server/node-http', 'config'],
+  traces: ['engine', 'lib', 'engine/sale', 'config', 'node/process'],
   'client/generated': [],
   client: ['client/generated'],
   'operations/console': ['engine', 'operations'],
@@ -130,6 +131,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'config/values',
     'config',
     'node/process',
+    'traces',
     'orders',
     'http/public',
     'engine/cluster',
@@ -155,6 +157,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'http/server',
     'events',
     'node/process',
+    'traces',
     'orders',
     'rebuild',
     'deletion',
@@ -198,6 +201,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'config/values',
     'config',
     'node/process',
+    'traces',
     'operations/console',
     'sales',
     'orders',
@@ -295,6 +299,11 @@ const OWNERS: Readonly<Record<string, readonly string[]>> = {
   jose: ['http'],
   undici: ['cli', 'node'],
   commander: ['cli'],
+  '@opentelemetry/api': ['traces'],
+  '@opentelemetry/core': ['traces'],
+  '@opentelemetry/resources': ['traces'],
+  '@opentelemetry/sdk-trace': ['traces'],
+  '@opentelemetry/exporter-trace-otlp-http': ['traces'],
 };
 
 /** As many as a reader can take in at a glance. */
