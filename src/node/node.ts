@@ -12,7 +12,7 @@ import type { Config } from '../config/config.ts';
 import { httpUrl } from '../config/values/hosts.ts';
 import type { Teardown } from '../lib/teardown.ts';
 import { withTimeout } from '../lib/with-timeout.ts';
-import type { SaleOperations } from '../operations/sale-operations.ts';
+import type { SaleOperations, SaleStatus } from '../operations/sale-operations.ts';
 import { ConsoleFeed } from './console/console-feed.ts';
 import { nodeSources } from './console/node-sources.ts';
 import { lostOrderNames } from './lost-order-names.ts';
@@ -46,6 +46,8 @@ export interface RunningNode {
   readonly backendName: string;
   readonly databaseName: string;
   readonly sales: SaleOperations;
+  /** Units left in each segment of a sale, at one instant, as the backend counts them. */
+  unitsLeft(sale: Pick<SaleStatus, 'id' | 'segments' | 'generation'>): Promise<readonly number[]>;
   /** Resolves with the reason if a part fails that the node can't run without. */
   readonly failed: Promise<Error>;
   /** Requests at both ports that are not answered yet; `undefined` if a worker does not report its number at once. */
@@ -113,6 +115,10 @@ async function start(wanted: Config, log: Log, teardown: Teardown): Promise<Runn
     backendName: stores.backendName,
     databaseName: stores.databaseName,
     sales: services.sales,
+    async unitsLeft({ id, segments, generation }) {
+      const snapshots = await stores.backend.sales.snapshot(id, segments, generation);
+      return snapshots.map(({ counters }) => counters?.left ?? 0);
+    },
     failed: Promise.race([stores.failed, shop.storesChanged, ...workersFailed]),
     async underWay() {
       const known = await withTimeout(UNDER_WAY_WAIT_MS, workerMetrics()).catch(() => undefined);

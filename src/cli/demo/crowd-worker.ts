@@ -1,9 +1,10 @@
 /** The demo's clients, in a thread of their own. Each has its own connection and one request in flight. */
 import { performance } from 'node:perf_hooks';
+import { setTimeout as delay } from 'node:timers/promises';
 import { parentPort, workerData } from 'node:worker_threads';
 import { Client } from 'undici';
 import type { CrowdMessage, CrowdOrders } from './crowd.ts';
-import { drawBuyers, FIRST_BUYER } from './scenario.ts';
+import { drawBuyers, dueMs, FIRST_BUYER } from './scenario.ts';
 import { Tally } from './tally.ts';
 
 /** Longer than any deadline a node may have. */
@@ -11,7 +12,7 @@ const ANSWER_TIMEOUT_MS = 35_000;
 const PROGRESS_INTERVAL_MS = 100;
 const BODY = '{"quantity":1}';
 
-const { url, saleId, scenario } = workerData as CrowdOrders;
+const { url, saleId, scenario, withinMs } = workerData as CrowdOrders;
 const ordersPath = `/v1/sales/${saleId}/orders`;
 const tally = new Tally();
 const say = (message: CrowdMessage) => parentPort!.postMessage(message);
@@ -68,16 +69,22 @@ async function run(): Promise<void> {
   const refusal = firstAnswers.find(({ status }) => status !== 200);
   if (refusal) throw new Error(`the node answers ${refusal.status || 'nothing'} to GET /v1/sales/${saleId}`);
 
-  const ticker = setInterval(() => say({ kind: 'progress', requests: tally.requests }), PROGRESS_INTERVAL_MS);
+  const tell = () => say({ kind: 'progress', progress: tally.progress });
+  const ticker = setInterval(tell, PROGRESS_INTERVAL_MS);
   const start = performance.now();
   // Client k sends the requests k, k + concurrency, k + 2 concurrency …
   await Promise.all(
     clients.map(async (client, k) => {
-      for (let i = k; i < buyers.length; i += clients.length) await buy(client, buyers[i]!);
+      for (let i = k; i < buyers.length; i += clients.length) {
+        if (withinMs !== undefined)
+          await delay(start + dueMs(i / buyers.length, withinMs) - performance.now());
+        await buy(client, buyers[i]!);
+      }
     }),
   );
   const seconds = (performance.now() - start) / 1_000;
   clearInterval(ticker);
+  tell();
   say({ kind: 'done', result: tally.result(seconds) });
   await Promise.all(clients.map((client) => client.destroy()));
 }

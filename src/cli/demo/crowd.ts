@@ -1,15 +1,19 @@
 import { Worker } from 'node:worker_threads';
 import type { Scenario } from './scenario.ts';
-import type { CrowdResult } from './tally.ts';
+import type { CrowdProgress, CrowdResult } from './tally.ts';
+
+export type { CrowdProgress };
 
 export interface CrowdOrders {
   readonly url: string;
   readonly saleId: string;
   readonly scenario: Scenario;
+  /** More and more requests come within this time, as far as answers are that fast. Missing: all as fast as answers come. */
+  readonly withinMs?: number;
 }
 
 export type CrowdMessage =
-  | { readonly kind: 'progress'; readonly requests: number }
+  | { readonly kind: 'progress'; readonly progress: CrowdProgress }
   | { readonly kind: 'done'; readonly result: CrowdResult };
 
 /** The compiled file: a thread can't load TypeScript, so the demo runs from dist. */
@@ -19,13 +23,13 @@ const WORKER = new URL('./crowd-worker.js', import.meta.url);
 export async function sendCrowd(
   orders: CrowdOrders,
   signal: AbortSignal,
-  onProgress: (requests: number) => void,
+  onProgress: (progress: CrowdProgress) => void,
 ): Promise<CrowdResult> {
   const worker = new Worker(WORKER, { workerData: orders });
   const result = new Promise<CrowdResult>((resolve, reject) => {
     worker.on('message', (message: CrowdMessage) => {
       if (message.kind === 'done') resolve(message.result);
-      else onProgress(message.requests);
+      else onProgress(message.progress);
     });
     worker.once('error', reject);
     worker.once('exit', (code) =>

@@ -5,16 +5,18 @@
 import { Option } from 'commander';
 import { settingsFor } from '../../config/settings.ts';
 import type { RunningNode } from '../../node/node.ts';
+import type { SaleStatus } from '../../operations/sale-operations.ts';
 import type { CommandSpec, Invocation } from '../command/command.ts';
 import { EXIT_FAILED, type ExitCode } from '../terminal/explain.ts';
 import { note, plural, print, printJson } from '../terminal/output.ts';
 import { progressBar } from '../terminal/progress.ts';
 import { startingText } from '../terminal/serve-notes.ts';
 import { type Interruption, watchSignals } from '../terminal/signals.ts';
-import { sendCrowd } from './crowd.ts';
+import { type CrowdProgress, sendCrowd } from './crowd.ts';
 import { demoDataDir, removeDemoDataDir } from './data-dir.ts';
 import { judge } from './judge.ts';
-import { type DemoReport, demoExitCode, demoReport, demoText } from './report.ts';
+import { canShowOpening, drawOpening, OPENING, OPENING_MS } from './opening.ts';
+import { type DemoReport, demoExitCode, demoReport, demoText, verdictText } from './report.ts';
 import { type Scenario, scenarioFrom, scenarioOptions } from './scenario.ts';
 import { curlSession } from './session.ts';
 import { settle } from './settle.ts';
@@ -27,7 +29,7 @@ export const demo: CommandSpec = {
   details:
     'Starts a node on free ports and asks it for more units than there are. The node uses REDIS_URL and DATABASE_URL ' +
     'if they are set; otherwise it keeps everything in this process. Exit code 0 only if, by the orders in Postgres, ' +
-    'exactly the stock was sold, each unit to another buyer.',
+    'exactly the stock was sold, each unit to another buyer. At a terminal it begins with a picture of a stock that falls.',
   options: [
     ...scenarioOptions,
     new Option('--keep', 'leave the node running afterwards, and print commands to try on it'),
@@ -49,10 +51,14 @@ export const demo: CommandSpec = {
     const interruption = watchSignals();
     try {
       return await withNode(invocation, async (node) => {
-        const report = await orFailed(node, runScenario(node, scenario, invocation, interruption.signal));
+        const { opening, report } = await orFailed(
+          node,
+          runAll(node, scenario, invocation, interruption.signal),
+        );
         if (invocation.json) printJson(report);
         else print(`\n${demoText(report)}`);
-        return keep ? await keepRunning(node, report, invocation, interruption) : demoExitCode(report);
+        const exitCode = opening?.holds === false ? EXIT_FAILED : demoExitCode(report);
+        return keep ? await keepRunning(node, report, invocation, interruption, exitCode) : exitCode;
       });
     } finally {
       if (invocation.config.dataDir === ownDataDir && !keep) await removeDemoDataDir(ownDataDir);
@@ -74,26 +80,71 @@ async function withNode<T>({ config, log }: Invocation, work: (node: RunningNode
   }
 }
 
+/** At a terminal the demo begins with a picture. */
+async function runAll(
+  node: RunningNode,
+  scenario: Scenario,
+  invocation: Invocation,
+  signal: AbortSignal,
+): Promise<{ opening: DemoReport | undefined; report: DemoReport }> {
+  const hasOpening = !invocation.json && canShowOpening();
+  const opening = hasOpening ? await showOpening(node, scenario.seed, invocation, signal) : undefined;
+  return { opening, report: await runScenario(node, scenario, invocation, signal, rush(scenario)) };
+}
+
+/** How a run of the crowd is shown, and how fast it comes. */
+interface Stage {
+  readonly withinMs?: number;
+  show(sale: SaleStatus): Promise<Shown>;
+}
+
+interface Shown {
+  update(progress: CrowdProgress): void;
+  stop(): Promise<void> | void;
+}
+
 async function runScenario(
   node: RunningNode,
   scenario: Scenario,
   { config }: Invocation,
   signal: AbortSignal,
+  { withinMs, show }: Stage,
 ): Promise<DemoReport> {
   const { stock, segments, requests, buyers, concurrency, seed } = scenario;
-  const saleId = `demo-${Date.now().toString(36)}`;
-  await node.sales.create({ id: saleId, title: 'Demo', stock, segments, perBuyerLimit: 1 }, 'demo');
+  const id = `demo-${Date.now().toString(36)}`;
+  const sale = await node.sales.create({ id, title: 'Demo', stock, segments, perBuyerLimit: 1 }, 'demo');
   note(
-    `Sale ${saleId}: ${plural(stock, 'unit')}, one per buyer. ${plural(requests, 'request')} from ` +
+    `Sale ${id}: ${plural(stock, 'unit')}, one per buyer. ${plural(requests, 'request')} from ` +
       `${plural(concurrency, 'client')} for ${plural(buyers, 'buyer')} (seed ${seed}) …`,
   );
-  const bar = progressBar(requests, 'requests');
-  const crowd = await sendCrowd({ url: node.publicUrl, saleId, scenario }, signal, bar.update).finally(
-    bar.stop,
-  );
+  const shown = await show(sale);
+  const orders = { url: node.publicUrl, saleId: id, scenario, ...(withinMs !== undefined && { withinMs }) };
+  const crowd = await sendCrowd(orders, signal, shown.update).finally(shown.stop);
   note('Waiting until every order is in Postgres …');
-  const report = await settle(node.sales, saleId, crowd.orders, signal);
+  const report = await settle(node.sales, id, crowd.orders, signal);
   return demoReport(scenario, judge(stock, requests, crowd, report), report, node, config);
+}
+
+/** The demo itself: everybody at once. */
+const rush = ({ requests }: Scenario): Stage => ({
+  async show() {
+    const bar = progressBar(requests, 'requests');
+    return { update: (progress) => bar.update(progress.requests), stop: bar.stop };
+  },
+});
+
+/** @returns what was sold in front of the user's eyes */
+async function showOpening(
+  node: RunningNode,
+  seed: number,
+  invocation: Invocation,
+  signal: AbortSignal,
+): Promise<DemoReport> {
+  note(`First a picture: for ${OPENING_MS / 1_000} s, more and more buyers come.`);
+  const stage: Stage = { withinMs: OPENING_MS, show: (sale) => drawOpening(node, sale) };
+  const report = await runScenario(node, { ...OPENING, seed }, invocation, signal, stage);
+  note(`${report.holds ? verdictText(report) : demoText(report)}\n\nNow all at once.`);
+  return report;
 }
 
 /** The work's result. @throws the node's error if the node fails first */
@@ -109,9 +160,10 @@ async function keepRunning(
   report: DemoReport,
   { config, json }: Invocation,
   { asked }: Interruption,
+  exitCode: ExitCode,
 ): Promise<ExitCode> {
   (json ? note : print)(curlSession(node, report.saleId, config));
   note(`The node runs until Ctrl-C; its data stays in ${config.dataDir}.`);
   const end = await Promise.race([asked, node.failed]);
-  return end instanceof Error ? EXIT_FAILED : demoExitCode(report);
+  return end instanceof Error ? EXIT_FAILED : exitCode;
 }

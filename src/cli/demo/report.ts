@@ -67,7 +67,8 @@ export function demoText(demo: DemoReport): string {
   return [columns(rows), '', verdictText(demo), measuredText(demo)].join('\n');
 }
 
-function verdictText({ holds, failures, committed, distinctBuyers }: DemoReport): string {
+/** Whether the promises hold, in a sentence. */
+export function verdictText({ holds, failures, committed, distinctBuyers }: DemoReport): string {
   return holds
     ? `Holds: exactly ${plural(committed, 'unit')} went to ${plural(distinctBuyers, 'buyer')}.`
     : `DOES NOT HOLD: ${failures.join('; ')}.`;

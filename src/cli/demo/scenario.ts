@@ -72,6 +72,14 @@ export function drawBuyers({ requests, buyers, seed }: Scenario): Uint32Array {
   return Uint32Array.from({ length: requests }, () => Math.floor(random() * buyers));
 }
 
+/**
+ * When a request is due if requests come within this time, evenly more of them in each moment.
+ * @param place of the request among all: 0 to 1
+ */
+export function dueMs(place: number, withinMs: number): number {
+  return Math.sqrt(place) * withinMs;
+}
+
 /** A small seeded generator of numbers from 0 to below 1, even enough to draw buyers with. */
 function mulberry32(seed: number): () => number {
   let state = seed >>> 0;

@@ -16,6 +16,16 @@ export interface CrowdResult {
   readonly buyersServed: number;
 }
 
+/** How far the crowd is. */
+export interface CrowdProgress {
+  /** Requests that have ended. */
+  readonly requests: number;
+  /** Different orders in the answers. */
+  readonly orders: number;
+  /** Answers with a status of 400 to 499. */
+  readonly refusals: number;
+}
+
 export const NO_ANSWER = 'no_answer';
 
 export class Tally {
@@ -25,9 +35,10 @@ export class Tally {
   readonly #served = new Set<number>();
   readonly #orders = new Set<string>();
   #requests = 0;
+  #refusals = 0;
 
-  get requests(): number {
-    return this.#requests;
+  get progress(): CrowdProgress {
+    return { requests: this.#requests, orders: this.#orders.size, refusals: this.#refusals };
   }
 
   /** Counts one request that has ended. @param status 0 if there was no answer */
@@ -37,6 +48,7 @@ export class Tally {
     this.#asked.add(buyer);
     const { code, orderId } = readAnswer(status, body);
     this.#answers.set(code, (this.#answers.get(code) ?? 0) + 1);
+    if (status >= 400 && status < 500) this.#refusals++;
     if (orderId === undefined) return;
     this.#orders.add(orderId);
     this.#served.add(buyer);

@@ -1,5 +1,5 @@
 /** Commands that run a node: serve and demo, embedded and on real servers. */
-import { exec, execFile, spawn } from 'node:child_process';
+import { exec, execFile } from 'node:child_process';
 import {
   chmodSync,
   existsSync,
@@ -14,9 +14,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { mainProgram } from '../../support/build.ts';
 import { type CliOptions, RunningCli, runCli } from '../../support/cli.ts';
-import { freshDatabase, freshPrefix, redisUrl, until } from '../../support/fixtures.ts';
+import { freshDatabase, freshPrefix, redisUrl } from '../../support/fixtures.ts';
+import { hasTerminals, stockade, Terminal } from '../../support/terminal.ts';
 import { isRelease } from '../../support/tier.ts';
 
 let cwd: string;
@@ -122,41 +122,26 @@ describe('serve', () => {
     expect(stderr).toContain('A second signal, ');
   });
 
-  test.runIf(existsSync('/usr/bin/script'))(
+  test.runIf(hasTerminals)(
     'at a terminal: says at once that it starts, how to stop it, and how the stop goes',
     async () => {
-      const words = [
-        process.execPath,
-        mainProgram,
-        'serve',
-        '--port',
-        '0',
-        '--ops-port',
-        '0',
-        '--workers',
-        '1',
-      ];
-      const env = { PATH: process.env.PATH, ...(await ownStores()), SHUTDOWN_GRACE_MS: '3000' };
-      const terminal = spawn('script', ['-qec', words.join(' '), '/dev/null'], { cwd, env });
-      let shown = '';
-      terminal.stdout.setEncoding('utf8').on('data', (text: string) => {
-        shown += text;
+      const env = { ...(await ownStores()), SHUTDOWN_GRACE_MS: '3000' };
+      await using terminal = new Terminal(stockade('serve --port 0 --ops-port 0 --workers 1'), {
+        cwd,
+        env,
+        columns: 200,
       });
-      const ended = new Promise((resolve) => terminal.once('close', resolve));
-      try {
-        const sees = (text: string) => until(() => shown.includes(text), { what: text, timeoutMs: 100_000 });
-        await sees('Ctrl-C stops it.');
-        expect(shown).toMatch(/^Starting a node \(stock in redis:.*; orders in postgres:.*\) …\r\n/);
-        expect(shown.indexOf('Stockade sells at http://')).toBeGreaterThan(0);
-        terminal.stdin.write('\x03');
-        await ended;
-      } finally {
-        terminal.kill('SIGKILL');
-      }
-      expect(shown).toMatch(
+      await terminal.sees('Ctrl-C stops it.');
+      expect(terminal.shown).toMatch(
+        /\r\nStarting a node \(stock in redis:.*; orders in postgres:.*\) …\r\n/,
+      );
+      expect(terminal.shown.indexOf('Stockade sells at http://')).toBeGreaterThan(0);
+      terminal.press('\x03');
+      await terminal.ended;
+      expect(terminal.shown).toMatch(
         /Stopping: no request is under way\. It takes at most 8 s; a second Ctrl-C ends it at once …\r\n/,
       );
-      expect(shown).toMatch(/Stopped after \d+\.\d s\.\r\n$/);
+      expect(terminal.shown).toMatch(/Stopped after \d+\.\d s\.\r\n$/);
     },
   );
 });
@@ -245,6 +230,39 @@ describe('demo', () => {
       expect(exitCode).toBe(0);
     });
   }
+
+  test.runIf(hasTerminals)(
+    'at a terminal: it begins with a stock that falls, and ends as elsewhere',
+    async () => {
+      const env = { ...(await ownStores()), NO_COLOR: '1' };
+      await using terminal = new Terminal(stockade('demo --requests 2000 --workers 1'), { cwd, env });
+      expect(await terminal.ended).toBe(0);
+      const shown = terminal.shown.replaceAll('\r', '');
+      // Each frame is drawn over the one before.
+      const left = [...shown.matchAll(/^([\d,]+) left/gm)].map(([, units]) =>
+        Number(units!.replace(',', '')),
+      );
+      expect(left.length).toBeGreaterThan(1);
+      expect(left).toEqual([...left].sort((a, b) => b - a));
+      expect(left.at(-1)).toBe(0);
+      expect(shown).toMatch(/\n0 left +2,400 orders +1,200 refusals +\d+\.\d s\n/);
+      expect(shown).toContain('Holds: exactly 2,400 units went to 2,400 buyers.\n\nNow all at once.\n');
+      expect(shown).toMatch(/\nrequests +2,000 by 200 clients, seed \d+\n/);
+      expect(shown).toMatch(/\nHolds: exactly 100 units went to 100 buyers\.\n/);
+      expect(shown).not.toMatch(/\p{Cc}\[\d*m/u);
+      expect(shown.lastIndexOf('\u001b[?25h')).toBeGreaterThan(shown.lastIndexOf('\u001b[?25l'));
+    },
+  );
+
+  test.runIf(hasTerminals)('Ctrl-C ends the picture, and shows the cursor again', async () => {
+    await using terminal = new Terminal(stockade('demo --workers 1'), { cwd, env: await ownStores() });
+    await terminal.sees('orders');
+    terminal.press('\x03');
+    expect(await terminal.ended).toBe(130);
+    expect(terminal.shown.lastIndexOf('\u001b[?25h')).toBeGreaterThan(
+      terminal.shown.lastIndexOf('\u001b[?25l'),
+    );
+  });
 
   test('Ctrl-C in the middle: exit code 130, and no process or file is left', async () => {
     await using demo = start('demo --requests 5000000');

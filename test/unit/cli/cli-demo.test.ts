@@ -1,9 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import { judge } from '../../../src/cli/demo/judge.ts';
+import { type Frame, frameLines } from '../../../src/cli/demo/opening.ts';
 import { demoExitCode, demoReport, demoText } from '../../../src/cli/demo/report.ts';
-import { drawBuyers, scenarioFrom, scenarioName } from '../../../src/cli/demo/scenario.ts';
+import { drawBuyers, dueMs, scenarioFrom, scenarioName } from '../../../src/cli/demo/scenario.ts';
 import { settle } from '../../../src/cli/demo/settle.ts';
 import { type CrowdResult, Tally } from '../../../src/cli/demo/tally.ts';
+import { looks } from '../../../src/cli/terminal/look.ts';
 import { InvalidInput } from '../../../src/engine/errors.ts';
 import type { VerifyReport } from '../../../src/operations/sale-operations.ts';
 
@@ -219,5 +221,56 @@ describe('settling', () => {
   test('ends when it is interrupted', async () => {
     const signal = AbortSignal.abort(new Error('enough'));
     await expect(settle({ verify: async () => verified() }, 'demo-x', 100, signal)).rejects.toThrow('enough');
+  });
+});
+
+describe('the picture at the beginning', () => {
+  const frame: Frame = {
+    left: [300, 150, 1, 0],
+    full: [300, 300, 300, 300],
+    crowd: { requests: 1_000, orders: 749, refusals: 251 },
+    seconds: 2.04,
+  };
+  const terminal = { isTTY: true };
+
+  test('has a bar for each segment, and sums', () => {
+    const lines = frameLines(frame, looks(terminal, { NO_COLOR: '1' }));
+    expect(
+      lines.map((line) => line.replace(/[█·]{5,}/g, (blocks) => `${blocks[0]} x ${blocks.length} `)),
+    ).toEqual([
+      'segment 0   █ x 58   300',
+      `segment 1   ${'█'.repeat(29)}${'·'.repeat(29)}  150`.replace(
+        /[█·]{5,}/g,
+        (blocks) => `${blocks[0]} x 58 `,
+      ),
+      'segment 2   ▎· x 57     1',
+      'segment 3   · x 58  sold',
+      '451 left         749 orders       251 refusals     2.0 s',
+    ]);
+    for (const line of lines) expect([...line].length).toBeLessThan(80);
+  });
+
+  test('has colours only where they are wanted', () => {
+    const plain = frameLines(frame, looks(terminal, { NO_COLOR: '1' }));
+    const coloured = frameLines(frame, looks(terminal, {}));
+    expect(coloured).not.toEqual(plain);
+    expect(coloured.map((line) => line.replaceAll(/\p{Cc}\[\d+m/gu, ''))).toEqual(plain);
+  });
+
+  test('more and more requests are due, the last at the end', () => {
+    const due = [0, 0.25, 0.5, 0.75, 1].map((place) => dueMs(place, 4_000));
+    expect([due[0], due[1], due[4]]).toEqual([0, 2_000, 4_000]);
+    const gaps = due.slice(1).map((each, i) => each - due[i]!);
+    expect(gaps).toEqual([...gaps].sort((a, b) => b - a));
+  });
+
+  test('counts different orders and refusals, and no answer as neither', () => {
+    const tally = new Tally();
+    tally.add(1, 201, '{"status":"committed","orderId":"7"}', 1);
+    tally.add(1, 201, '{"status":"committed","orderId":"7"}', 1);
+    tally.add(2, 409, '{"code":"sold_out"}', 1);
+    tally.add(3, 503, '{"code":"unavailable"}', 1);
+    tally.add(4, 0, '', 1);
+    expect(tally.progress).toEqual({ requests: 5, orders: 1, refusals: 1 });
   });
 });

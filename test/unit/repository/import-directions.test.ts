@@ -229,7 +229,16 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'cli/terminal',
   ],
   'cli/completion': ['cli/terminal', 'cli/command'],
-  'cli/demo': ['engine', 'operations', 'config/values', 'config', 'node', 'cli/terminal', 'cli/command'],
+  'cli/demo': [
+    'engine',
+    'lib',
+    'operations',
+    'config/values',
+    'config',
+    'node',
+    'cli/terminal',
+    'cli/command',
+  ],
   'cli/doctor': [
     'redis',
     'postgres',
