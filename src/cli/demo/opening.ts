@@ -8,14 +8,15 @@ import type { RunningNode } from '../../node/node.ts';
 import type { SaleStatus } from '../../operations/sale-operations.ts';
 import { bar } from '../terminal/fit.ts';
 import { type Looks, looks } from '../terminal/look.ts';
-import { number } from '../terminal/output.ts';
+import { number, plural } from '../terminal/output.ts';
 import { hasRoomFor, Sketch } from '../terminal/sketch.ts';
 import type { CrowdProgress } from './crowd.ts';
 import type { Scenario } from './scenario.ts';
 
 const FRAME_MS = 80;
-/** With the name and the units beside it, a line has 75 columns. */
-const BAR_WIDTH = 58;
+const MAX_BAR_WIDTH = 58;
+/** Columns beside a bar: the name, the units, and one that stays free. */
+const BESIDE_BAR = 18;
 
 /** More requests than units, so that the end shows refusals; so many buyers that hardly one comes twice. */
 export const OPENING: Omit<Scenario, 'seed'> = {
@@ -43,17 +44,22 @@ export interface Frame {
   readonly seconds: number;
 }
 
-export function frameLines({ left, full, crowd, seconds }: Frame, { green, red, bold }: Looks): string[] {
+export function frameLines(
+  { left, full, crowd, seconds }: Frame,
+  { green, red, bold }: Looks,
+  terminalColumns: number,
+): string[] {
+  const width = Math.max(1, Math.min(MAX_BAR_WIDTH, terminalColumns - BESIDE_BAR));
   const segments = left.map((units, segment) => {
     const name = `segment ${segment}`.padEnd(12);
     const share = units / Math.max(1, full[segment]!);
-    return `${name}${green(bar(share, BAR_WIDTH))} ${units === 0 ? red('sold') : number(units).padStart(4)}`;
+    return `${name}${green(bar(share, width))} ${units === 0 ? red('sold') : number(units).padStart(4)}`;
   });
   const units = left.reduce((sum, each) => sum + each, 0);
   const sums = [
     `${number(units)} left`,
-    `${number(crowd.orders)} orders`,
-    `${number(crowd.refusals)} refusals`,
+    plural(crowd.orders, 'order'),
+    plural(crowd.refusals, 'refusal'),
     `${seconds.toFixed(1)} s`,
   ];
   return [
@@ -83,7 +89,7 @@ export async function drawOpening(node: Pick<RunningNode, 'unitsLeft'>, sale: Sa
   const draw = async () => {
     const left = await node.unitsLeft(sale);
     const seconds = (performance.now() - began) / 1_000;
-    sketch.draw(frameLines({ left, full, crowd, seconds }, look));
+    sketch.draw(frameLines({ left, full, crowd, seconds }, look, sketch.columns));
   };
   const drawing = (async () => {
     while (!end.signal.aborted) {

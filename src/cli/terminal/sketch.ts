@@ -14,11 +14,14 @@ export class Sketch implements Disposable {
     process.on('exit', showCursor);
   }
 
+  get columns(): number {
+    return process.stderr.columns || DEFAULT_COLUMNS;
+  }
+
   draw(lines: readonly string[]): void {
-    const columns = process.stderr.columns || DEFAULT_COLUMNS;
     const up = this.#height === 0 ? '' : `\u001b[${this.#height}A\r`;
     // A line that reaches the last column may wrap.
-    const shown = lines.map((line) => `${cut(line, columns - 1)}\n`).join('');
+    const shown = lines.map((line) => `${cut(line, this.columns - 1)}\n`).join('');
     process.stderr.write(`${up}${CLEAR_BELOW}${shown}`);
     this.#height = lines.length;
   }

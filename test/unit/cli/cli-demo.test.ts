@@ -234,7 +234,7 @@ describe('the picture at the beginning', () => {
   const terminal = { isTTY: true };
 
   test('has a bar for each segment, and sums', () => {
-    const lines = frameLines(frame, looks(terminal, { NO_COLOR: '1' }));
+    const lines = frameLines(frame, looks(terminal, { NO_COLOR: '1' }), 80);
     expect(
       lines.map((line) => line.replace(/[█·]{5,}/g, (blocks) => `${blocks[0]} x ${blocks.length} `)),
     ).toEqual([
@@ -247,12 +247,14 @@ describe('the picture at the beginning', () => {
       'segment 3   · x 58  sold',
       '451 left         749 orders       251 refusals     2.0 s',
     ]);
-    for (const line of lines) expect([...line].length).toBeLessThan(80);
+    for (const columns of [80, 60])
+      for (const line of frameLines(frame, looks(terminal, { NO_COLOR: '1' }), columns))
+        expect([...line].length).toBeLessThan(columns);
   });
 
   test('has colours only where they are wanted', () => {
-    const plain = frameLines(frame, looks(terminal, { NO_COLOR: '1' }));
-    const coloured = frameLines(frame, looks(terminal, {}));
+    const plain = frameLines(frame, looks(terminal, { NO_COLOR: '1' }), 80);
+    const coloured = frameLines(frame, looks(terminal, {}), 80);
     expect(coloured).not.toEqual(plain);
     expect(coloured.map((line) => line.replaceAll(/\p{Cc}\[\d+m/gu, ''))).toEqual(plain);
   });
