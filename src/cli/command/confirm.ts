@@ -34,7 +34,7 @@ export function confirmation(
   if (!process.stdin.isTTY || !process.stderr.isTTY) {
     if (saysSo) return async () => {};
     throw new NotConfirmed(
-      `can't ask whether to ${title}, because there is no terminal, and nothing was changed: it can't be undone; add --yes to do it`,
+      `nobody can be asked whether to ${title}, because there is no terminal. It can't be undone, so nothing was changed: add --yes to do it`,
     );
   }
   return async (tell) => {

@@ -24,7 +24,7 @@ describe('without a terminal', () => {
     const refused = await callCli([...command.split(' '), '--json'], { env: NOWHERE });
     expect(refused.exitCode).toBe(2);
     expect(refused.stderr).toBe(
-      `error: can't ask whether to ${what}, because there is no terminal, and nothing was changed: it can't be undone; add --yes to do it\n`,
+      `error: nobody can be asked whether to ${what}, because there is no terminal. It can't be undone, so nothing was changed: add --yes to do it\n`,
     );
     expect(JSON.parse(refused.stdout).error.code).toBe('not_confirmed');
 
