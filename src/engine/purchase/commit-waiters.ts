@@ -43,10 +43,7 @@ export class CommitWaiters {
    * @returns whether it must be checked
    */
   add(purchase: LivePurchase): boolean {
-    if (purchase.seq <= this.#watermark) {
-      if (this.#named && purchase.entry === '') return this.#checkOnce(purchase);
-      return this.#settle(purchase);
-    }
+    if (purchase.seq <= this.#watermark) return this.#settle(purchase);
     if (purchase.seq < this.#newest) enqueue(this.#replays, purchase);
     else {
       this.#newest = purchase.seq;

@@ -258,6 +258,14 @@ describe('a watermark that names its entries', () => {
     expect(codesOf([purchase])).toEqual(['sold_out']);
   });
 
+  it('settles a repeated purchase that it rejects, without another look at the record', () => {
+    name(5, ['a'], { orderId: '77', reason: 'stock' });
+    const repeated = taken(5, { entry: '', orderId: '77' });
+    add(repeated);
+    expect(codesOf([repeated])).toEqual(['sold_out']);
+    expect(toCheck).toEqual([]);
+  });
+
   it('may name more entries than are remembered', () => {
     const tails = Array.from({ length: 2_000 }, (_, i) => `entry-${i + 1}`);
     const purchases = tails.map((tail, i) => inEntry(i + 1, tail));
