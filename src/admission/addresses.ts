@@ -130,11 +130,11 @@ export function clientAddress(
   trusted: TrustedProxies,
   header: ForwardedHeader,
 ): Uint8Array {
-  const hops = forwarded.split(',');
+  const nearestFirst = forwarded.split(',').slice(-MOST_PROXIES).reverse();
   let nearest = normalised(peer);
-  for (let passed = 0; passed < MOST_PROXIES; passed++) {
+  for (const [passed, hop] of nearestFirst.entries()) {
     if (!isTrusted(trusted, nearest, passed)) break;
-    const next = addressOf(hops.pop() ?? '', header);
+    const next = addressOf(hop, header);
     // A proxy that names no client counts as the client itself.
     if (!next) break;
     nearest = next;
