@@ -1067,6 +1067,8 @@ describe('a sale that is being rebuilt', () => {
     const anna = buy();
     const first = await takes.next();
     await first.loseReply();
+    // It may have taken the last unit.
+    board.close(SLOT, 1, monotonicMs());
     learn({ segments: MORE_SEGMENTS }, 'open', 2);
     await elapse(50);
     const again = await takes.next();
@@ -1238,6 +1240,21 @@ describe('a watermark that names another entry under the same number', () => {
     refuse(new StaleGeneration('sale', 1));
     await settledTurns();
     expect(anna.told).toEqual([{ code: 'committed', orderId: '1001', quantity: 1 }]);
+  });
+
+  it('makes that record be read once more, and no more often, if a newer watermark does not name the order either', async () => {
+    const reads: { answer(found: Recall): void; fail(error: Error): void }[] = [];
+    recall = () => new Promise((answer, fail) => reads.push({ answer, fail }));
+    await nameAnother();
+    learn({}, 'open', 2);
+    reads[0]!.fail(new StaleGeneration('sale', 1));
+    await settledTurns();
+    advance(5, { generation: 2, tails: ['88'] });
+    remember(3, anOrder({ orderId: '1001', seq: 4 }));
+    reads[1]!.answer(await recall(['anna'], 'sale'));
+    await settledTurns();
+    expect(recalls).toHaveLength(3);
+    expect(codes(anna)).toEqual(['waits']);
   });
 });
 

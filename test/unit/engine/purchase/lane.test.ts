@@ -1083,6 +1083,15 @@ describe('a deadline', () => {
     expect(grew).not.toHaveBeenCalled();
   });
 
+  it('ends the purchase: no record is read when its segment refuses it later', async () => {
+    const anna = buy('anna', { key: 'click' });
+    const ask = await takes.next();
+    await elapse(LIVES_MS + 50);
+    await ask.refuse('paused');
+    expect(codesOf([anna])).toEqual(['unknown']);
+    expect(handedBack).toEqual([]);
+  });
+
   it('answers busy while the purchase waits for a refill', async () => {
     const anna = buy('anna');
     const ask = await takes.next();
