@@ -392,6 +392,82 @@ describe('a look at a sale', () => {
     expect(gaps(spec)).toEqual(differences);
   });
 
+  it.each<[Spec, string[]]>([
+    [{ segments: [{ left: 6, taken: 4 }] }, ['1 unit is taken and not in Postgres yet']],
+    [
+      { segments: [{ left: 5, supplied: 8, inTransit: 2 }] },
+      ['2 units are on the way from one segment to another'],
+    ],
+    [
+      { truth: { returned: 2, liveUnits: 4, pendingReturns: pending(1, 2, 9) }, row: { stock: 16 } },
+      ["1 order with 2 units must still be removed from the buyers' records, for 9 s"],
+    ],
+    [
+      { truth: { toppedUp: 3, movements: 3, pendingTopUps: pending(1, 3) }, row: { stock: 17 } },
+      ['1 top-up with 3 units must still be credited to the segments'],
+    ],
+    [
+      { truth: { openWithdrawals: pending(1, 5, 7) }, segments: [{ left: 5, supplied: 8, withdrawn: 2 }] },
+      ['a withdrawal of 5 units has taken 2 out of the segments, for 7 s'],
+    ],
+    [
+      { truth: { pendingChanges: pending(2, 0) } },
+      ['2 changes of the sale must still be applied to the segments'],
+    ],
+    [{ truth: { pendingResizes: pending(1, 0, 61) } }, ['a resize of the sale is pending, for 61 s']],
+    [
+      { look: { given: { returned: 1, credited: 3, withdrawn: 2 } } },
+      [
+        "1 returned unit is not in the segments: the segments, or their buyers' records, have lost what came back",
+        'the segments have lost a withdrawal: 2 withdrawn units are there again, or sold',
+        'the segments never got 3 units of top-ups that the ledger calls applied',
+      ],
+    ],
+    [
+      { segments: [{ left: 3, supplied: 6 }] },
+      [
+        'the segments were supplied with 4 units fewer than Postgres gave them, and no counter contradicts another',
+      ],
+    ],
+    [
+      { segments: [{ left: 5, supplied: 8, withdrawn: 2 }] },
+      ['2 units are out of the segments for a withdrawal that the ledger does not have'],
+    ],
+    [{ row: { stock: 15 } }, ['stock is 15 in Postgres; ledger and orders say 14, and so do the segments']],
+    [
+      { truth: { liveUnits: 5 }, row: { liveOrders: 1 } },
+      [
+        'the sale has 6 live orders in Postgres, and its row says 1: orders or row were changed',
+        '1 unit left the stock without a live order, and the stock is what the segments say: orders or ledger were changed',
+      ],
+    ],
+    [
+      { segments: [{}, { left: 9 }] },
+      ['segment 1: 9 units left, 3 taken, but 10 supplied: left was changed'],
+    ],
+    [
+      { look: record({ state: 'paused' }) },
+      ['the sale is open in Postgres and paused in the backend, and the ledger has no open change'],
+    ],
+    [
+      {
+        segments: [{ found: 'nothing' }, { found: 'fault', fault: 'bad' }],
+        look: { record: undefined, recordFault: 'worse' },
+      },
+      [
+        "the key of the sale's record was written by others: worse",
+        'segment 0 is not in the backend in generation 4',
+        'the key of segment 1 was written by others: bad',
+      ],
+    ],
+    [
+      { look: { logs: [{ cursor: lookOf({}).truth.cursors[1]!, units: 1 }] } },
+      ['log of segment 1 holds 1 unit beyond the cursor; its counter says 0'],
+    ],
+  ])('says it in words: %j', (spec, texts) => {
+    expect(judge(lookOf(spec)).findings.map(({ what }) => what)).toEqual(texts);
+  });
+
   it('counts nothing where a segment is missing, or not readable', () => {
     const logs = [{ cursor: lookOf({}).truth.cursors[0]!, units: 9 }];
     const missing: Spec = { segments: [{ found: 'nothing' }], truth: { liveUnits: 5 }, look: { logs } };
