@@ -1,5 +1,6 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { Hints, type WakingHints } from '../../../src/sync/hints.ts';
+import { freezeTime } from '../../support/engine/frozen-time.ts';
 
 const FOR_EVER_MS = 2 ** 30;
 
@@ -54,6 +55,8 @@ test('closing ends the sleep, and the next one does not begin', async () => {
   await hints.sleep(FOR_EVER_MS);
 });
 
-test('a sleep of 0 ms returns at once', async () => {
-  await new Hints().sleep(0);
+test.each([0, -1])('a sleep of %i ms returns at once, without a timer', async (ms) => {
+  freezeTime();
+  onTestFinished(() => void vi.useRealTimers());
+  await new Hints().sleep(ms);
 });

@@ -1,0 +1,48 @@
+import { expect, test } from 'vitest';
+import { SoleLoop, type SoleLoopOptions } from '../../../src/events/sole-loop.ts';
+import { LocalLocks } from '../../../src/postgres/sale-locks.ts';
+import { until } from '../../support/until.ts';
+
+/** @param step returns how long to rest */
+function aLoop(step: () => number, backpressure: SoleLoopOptions['backpressure']): SoleLoop {
+  return new SoleLoop({
+    locks: new LocalLocks(),
+    name: ':work',
+    backpressure,
+    step: async () => step(),
+    crashed: (error) => expect.unreachable(String(error)),
+  });
+}
+
+test('a loop that has yielded to buyers for its limit does not yield again until its work is done', async () => {
+  const done: string[] = [];
+  const rests = [0, 0, 1];
+  const step = () => {
+    done.push('step');
+    return rests.shift() ?? 1;
+  };
+  const isLoadHigh = () => {
+    done.push('looks at the load');
+    return true;
+  };
+  const loop = aLoop(step, { isLoadHigh, maxMs: 1 });
+  loop.start();
+  await until(() => done.length >= 6, { what: 'the loop yields again' });
+  await loop.stop();
+  expect(done.slice(0, 6)).toEqual([
+    'looks at the load',
+    ...['step', 'step', 'step'],
+    'looks at the load',
+    'step',
+  ]);
+});
+
+test('the lock is held while the loop works, and free after it has ended', async () => {
+  let steps = 0;
+  const loop = aLoop(() => ++steps, { isLoadHigh: () => false, maxMs: 1 });
+  loop.start();
+  await until(() => steps > 0, { what: 'a step' });
+  expect(loop.isWorking).toBe(true);
+  await loop.stop();
+  expect(loop.isWorking).toBe(false);
+});

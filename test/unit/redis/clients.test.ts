@@ -1,0 +1,18 @@
+import { Redis } from 'ioredis';
+import { expect, test } from 'vitest';
+import { clientsLike, takeClient } from '../../../src/redis/clients.ts';
+
+const URL = 'redis://127.0.0.1:1';
+
+test.each([
+  ['takes', () => takeClient(URL)],
+  ['locks, with the options of another client', () => clientsLike(new Redis(URL, { lazyConnect: true }))[0]],
+])(
+  'a client for %s queues no command while it has no connection: the command fails at once',
+  async (_, open) => {
+    const client = open();
+    // It neither gets a connection nor fails to get one.
+    client.connect = () => new Promise(() => {});
+    await expect(client.get('key')).rejects.toThrow(/isn't writeable/);
+  },
+);
