@@ -29,7 +29,8 @@ export async function finishDeletion(
   try {
     do {
       await deleteOrders(db, sale, signal);
-      await deleteLostOrders(db, sale, signal);
+      await deletePaged(db, LOST_ORDERS, sale, signal);
+      await deletePaged(db, PLACES, sale, signal);
       if (signal?.aborted) return false;
     } while (!(await despiteDeadlocks(() => db.transaction((trx) => deleteRest(trx, sale)))));
     return true;
@@ -79,18 +80,20 @@ async function deleteOrderPage(
 }
 
 /** There may be as many as a Redis has lost. */
-async function deleteLostOrders(
+const LOST_ORDERS = `DELETE FROM lost_orders WHERE order_id = ANY (ARRAY(
+  SELECT order_id FROM lost_orders WHERE sale_id = ? LIMIT ?)) RETURNING 1`;
+/** There may be as many as people came. */
+const PLACES = `DELETE FROM places p USING (SELECT sale_id, number FROM places WHERE sale_id = ? LIMIT ?) AS page
+  WHERE p.sale_id = page.sale_id AND p.number = page.number RETURNING 1`;
+
+async function deletePaged(
   db: Database,
+  statement: string,
   { saleId }: DeletedSale,
   signal: AbortSignal | undefined,
 ): Promise<void> {
   for (let deleted = PAGE_ROWS; deleted === PAGE_ROWS && !signal?.aborted; ) {
-    const gone = await rows(
-      db,
-      `DELETE FROM lost_orders WHERE order_id = ANY (ARRAY(
-         SELECT order_id FROM lost_orders WHERE sale_id = ? LIMIT ?)) RETURNING order_id`,
-      [saleId, PAGE_ROWS],
-    );
+    const gone = await rows(db, statement, [saleId, PAGE_ROWS]);
     deleted = gone.length;
   }
 }
@@ -112,10 +115,13 @@ async function deleteRest(trx: Knex.Transaction, sale: DeletedSale): Promise<boo
   const left = await rows(trx, `SELECT 1 ${ORDERS_AFTER} LIMIT 1`, [saleId, BEFORE_ALL_ORDERS, saleId]);
   if (left.length > 0) return false;
   await trx.raw('DELETE FROM lost_orders WHERE sale_id = ?', [saleId]);
+  await trx.raw('DELETE FROM places WHERE sale_id = ?', [saleId]);
   await trx.raw('DELETE FROM sale_losses WHERE sale_id = ?', [saleId]);
   await trx.raw('DELETE FROM stock_returns WHERE sale_id = ?', [saleId]);
   await trx.raw('DELETE FROM segment_cursors WHERE sale_id = ?', [saleId]);
   await trx.raw('DELETE FROM stock_movements WHERE sale_id = ?', [saleId]);
+  await trx.raw('DELETE FROM queue_presence WHERE sale_id = ?', [saleId]);
+  await trx.raw('DELETE FROM queues WHERE sale_id = ?', [saleId]);
   await trx.raw('DELETE FROM sales WHERE id = ?', [saleId]);
   await closeDeletion(trx, sale);
   return true;

@@ -1,7 +1,7 @@
 /** Checks what a program passes to its shop. */
 import type { Purchase } from '../engine/contract.ts';
 import { InvalidInput } from '../engine/errors.ts';
-import { ID_PATTERN, MAX_ID_CHARACTERS, RETAKE_PREFIX } from '../engine/limits.ts';
+import { ID_PATTERN, MAX_ID_CHARACTERS, RESERVED_PREFIXES } from '../engine/limits.ts';
 import { type Author, parseActor, parseReason } from '../engine/sale/author.ts';
 import { encodeNote, faultsOf } from '../engine/sale/order-note.ts';
 import { PAY_TYPES, type PayType } from '../operations/order-operations.ts';
@@ -42,7 +42,8 @@ export function refusedPurchase({ buyerId, key }: Purchase): PurchaseOutcome | u
   const form = `must be 1 to ${MAX_ID_CHARACTERS} visible ASCII characters without spaces`;
   if (!ID_PATTERN.test(buyerId)) return invalid(`buyerId ${form}`);
   if (key !== '' && !ID_PATTERN.test(key)) return invalid(`key ${form}`);
-  if (key.startsWith(RETAKE_PREFIX)) return invalid(`key must not begin with "${RETAKE_PREFIX}"`);
+  const reserved = RESERVED_PREFIXES.find((prefix) => key.startsWith(prefix));
+  if (reserved) return invalid(`key must not begin with "${reserved}"`);
   return undefined;
 }
 

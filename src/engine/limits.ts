@@ -49,10 +49,12 @@ export const DEADLINE_SWEEP_MS = 10;
  * visible ASCII without spaces, and need no escaping.
  */
 export const ID_PATTERN = new RegExp(`^[\\x21-\\x7e]{1,${MAX_ID_CHARACTERS}}$`);
-/**
- * Prefix of the keys of late payments, which take their units again (orders/late-payment.ts). Clients must not use it.
- */
+/** Prefix of the keys of late payments, which take their units again (orders/late-payment.ts). */
 export const RETAKE_PREFIX = 'retake:';
+/** Prefix of the keys of the queue's offers (queue/offers.ts). */
+export const OFFER_PREFIX = 'place:';
+/** Clients must not use keys that begin with one of these. */
+export const RESERVED_PREFIXES = [RETAKE_PREFIX, OFFER_PREFIX] as const;
 /** Sale ids are also part of key names and hash tags (`{saleId:segment}`): no braces, no colons. */
 export const SALE_ID_PATTERN = new RegExp(`^[A-Za-z0-9][A-Za-z0-9._-]{0,${MAX_SALE_ID_CHARACTERS - 1}}$`);
 

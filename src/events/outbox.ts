@@ -2,6 +2,7 @@
 import type { EventPart } from '../engine/contract.ts';
 import { numbers } from '../postgres/array-literal.ts';
 import { type Database, rows } from '../postgres/database.ts';
+import { kindIn } from './event-kind.ts';
 
 /** Rows in one page. A row has events of one kind, for up to a whole batch of orders, and is read as a whole. */
 const PAGE_ROWS = 100;
@@ -42,7 +43,7 @@ export class Outbox {
   async read(): Promise<OutboxPage> {
     const found = await rows<EventPart>(
       this.#db,
-      `SELECT e.id::text AS row, 'order.' || e.kind AS kind, count(o.order_id)::integer AS events,
+      `SELECT e.id::text AS row, ${kindIn('e.kind')} AS kind, count(o.order_id)::integer AS events,
          to_char(e.happened_at AT TIME ZONE 'UTC', ${ISO_TIME}) AS at,
          coalesce(string_agg(u.place || ' ' || o.order_id || ' ' || o.sale_id || ' ' || o.buyer_id || ' ' || o.quantity
            || CASE WHEN o.reference IS NULL AND o.metadata IS NULL THEN ''

@@ -3,6 +3,7 @@
 import type { DeadLetter } from '../operations/event-operations.ts';
 import { numbers } from '../postgres/array-literal.ts';
 import { type Database, rows } from '../postgres/database.ts';
+import { kindIn } from './event-kind.ts';
 import type { OrderEvent } from './order-event.ts';
 import { AGE_MS, ISO_TIME, WEBHOOK_PAGE_EVENTS } from './outbox.ts';
 
@@ -46,7 +47,7 @@ export class WebhookQueue {
   async next(): Promise<Delivery | undefined> {
     const found = await rows<PageRow>(
       this.#db,
-      `SELECT p.id::text AS page, p.attempts, p.outbox_id || '-' || (p.before + u.place) AS id, 'order.' || p.kind AS kind,
+      `SELECT p.id::text AS page, p.attempts, p.outbox_id || '-' || (p.before + u.place) AS id, ${kindIn('p.kind')} AS kind,
          o.order_id::text, o.sale_id, o.buyer_id, o.quantity, o.reference, o.metadata,
          to_char(p.happened_at AT TIME ZONE 'UTC', ${ISO_TIME}) AS at
        FROM (SELECT *, sum(cardinality(order_ids)) OVER in_line AS events,
@@ -113,7 +114,7 @@ export class WebhookQueue {
   async deadLetters(): Promise<DeadLetter[]> {
     return rows<DeadLetter>(
       this.#db,
-      `SELECT id::text, 'order.' || kind AS kind,
+      `SELECT id::text, ${kindIn('kind')} AS kind,
          to_char(happened_at AT TIME ZONE 'UTC', ${ISO_TIME}) AS at,
          to_char(dead_at AT TIME ZONE 'UTC', ${ISO_TIME}) AS "deadAt",
          attempts, failed_with AS "failedWith", order_ids::text[] AS "orderIds"

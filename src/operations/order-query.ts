@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { ID_PATTERN, MAX_ID_CHARACTERS } from '../engine/limits.ts';
 import { isOrderId } from '../engine/order-id.ts';
-import { time } from '../engine/sale/sale-json.ts';
+import { time } from '../engine/sale/json-values.ts';
 import { urlQuery } from '../lib/url-query.ts';
 import { checkedInput } from './checked-input.ts';
 import { ORDER_STATUSES } from './order.ts';

@@ -2,6 +2,7 @@
 import type { Author } from '../engine/sale/author.ts';
 
 export const ORDER_STATUSES = [
+  'offered',
   'unpaid',
   'paid',
   'redeemed',

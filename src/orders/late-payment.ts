@@ -7,8 +7,8 @@
  *                                                  ├──refused: paused──> still late: the client repeats the payment when the sale resumes
  *                                                  └──unknown, or no answer──> still late: the client repeats the payment
  *
- * An archived sale has no units to take. There the late order is settled at once, with the order that an earlier
- * attempt has taken, if there is one.
+ * An archived sale has no units to take, and those of a sale with a queue go to the queue. There the late order is settled at
+ * once, with the order that an earlier attempt has taken, if there is one.
  *
  * The take is a purchase like any other, through the same code, so that neither stock nor limit can be exceeded. Its
  * key is reserved and names the late order: a repetition, at any node, finds the same new order. One transaction
@@ -47,11 +47,12 @@ export async function payLate(
   if (await isReturning(db, orderId)) return { code: 'unavailable' };
   const payment = { late: orderId, payType, by };
   const key = `${RETAKE_PREFIX}${orderId}`;
-  if ((await readSale(db, saleId))?.archivedAt) {
+  const row = await readSale(db, saleId);
+  if (row?.archivedAt || row?.sale.queue) {
     return settle({ db, backend }, payment, await takenBefore(db, late, key));
   }
   const note = encodeNote(late);
-  const outcome = await buy({ saleId, buyerId, quantity, key, awaitCommit: true, retake: true, note });
+  const outcome = await buy({ saleId, buyerId, quantity, key, awaitCommit: true, onBehalf: true, note });
   switch (outcome.code) {
     case 'committed':
       return settle({ db, backend }, payment, outcome.orderId);
@@ -76,6 +77,7 @@ export async function payLate(
     case 'token_required':
     case 'token_invalid':
     case 'invalid_request':
+    case 'offer_required':
     case 'idempotency_mismatch':
       return settle({ db, backend }, payment, undefined);
   }

@@ -41,11 +41,18 @@ export async function readOrderPage(db: Database, saleId: string, query: OrderQu
   return { orders, next: found[0]?.edge ?? undefined };
 }
 
+/** An offer is an unpaid order in the table. */
+function conditionOf(status: OrderStatus): string {
+  if (status === 'offered') return "(status = 'unpaid' AND offer_of IS NOT NULL)";
+  if (status === 'unpaid') return "(status = 'unpaid' AND offer_of IS NULL)";
+  return `status = '${status}'`;
+}
+
 function pageSql(saleId: string, query: OrderQuery, most: number): Sql {
   const { buyerId, status } = query;
   const direction = query.order === 'oldest' ? 'ASC' : 'DESC';
   const [above, below] = rangeOf(query);
-  const wanted = status === undefined ? 'true' : `status IN (${status.map((one) => `'${one}'`).join(', ')})`;
+  const wanted = status === undefined ? 'true' : `(${status.map(conditionOf).join(' OR ')})`;
   if (buyerId !== undefined) {
     const buyer = [saleId, buyerId];
     return {

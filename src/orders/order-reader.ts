@@ -7,7 +7,8 @@ export interface OrderRow {
   sale_id: string;
   buyer_id: string;
   quantity: number;
-  status: OrderStatus;
+  /** As in the table: an offer is an unpaid order there. */
+  status: Exclude<OrderStatus, 'offered'>;
   pay_type: PayType | null;
   committed_at: Date;
   expires_at: Date | null;
@@ -20,6 +21,7 @@ export interface OrderRow {
   retaken_by: string | null;
   reference: string | null;
   metadata: Record<string, unknown> | null;
+  offer_of: string | null;
 }
 
 /** Leaves out orders of sales that are being deleted: they exist no more for any reader. */
@@ -55,7 +57,7 @@ export function orderOf(row: OrderRow): Order {
     saleId: row.sale_id,
     buyerId: row.buyer_id,
     quantity: row.quantity,
-    status: row.status,
+    status: isOffer(row) ? 'offered' : row.status,
     payType: row.pay_type ?? undefined,
     committedAt: row.committed_at.toISOString(),
     expiresAt: time(row.expires_at),
@@ -69,6 +71,10 @@ export function orderOf(row: OrderRow): Order {
     reference: row.reference ?? undefined,
     metadata: row.metadata ?? undefined,
   };
+}
+
+function isOffer({ status, offer_of }: OrderRow): boolean {
+  return status === 'unpaid' && offer_of !== null;
 }
 
 function isRefundDue({ refund_due_at, refunded_at }: OrderRow): boolean {

@@ -28,6 +28,10 @@ export const TABLE_RIGHTS: Readonly<Record<string, readonly Right[]>> = {
   erasures: ['SELECT', 'INSERT', 'UPDATE', 'DELETE'],
   order_changes: ['SELECT', 'INSERT', 'UPDATE'],
   deleted_sales: ['SELECT', 'INSERT', 'UPDATE'],
+  queues: ['SELECT', 'INSERT', 'UPDATE'],
+  places: ['SELECT', 'INSERT', 'UPDATE'],
+  // Bits of former periods are deleted.
+  queue_presence: ['SELECT', 'INSERT', 'UPDATE', 'DELETE'],
   shop: ['SELECT', 'UPDATE'],
   // Rows of ended processes are deleted.
   processes: ['SELECT', 'INSERT', 'UPDATE', 'DELETE'],
@@ -45,6 +49,8 @@ export const DELETING_TABLES: readonly string[] = [
   'sale_losses',
   'lost_orders',
   'order_changes',
+  'queues',
+  'places',
 ];
 
 /** The functions run with the rights of the caller. */
@@ -56,6 +62,10 @@ export const FUNCTIONS: readonly string[] = [
   'stockade_settle_late_payment',
   'stockade_change_order_by',
   'stockade_settle_late_payment_by',
+  'stockade_note_offers',
+  'stockade_give_places',
+  'stockade_accept_offer',
+  'stockade_leave_queue',
 ];
 
 /** A name that Postgres accepts without quotes. */

@@ -9,7 +9,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import type { Knex } from 'knex';
-import { RETAKE_PREFIX } from '../engine/limits.ts';
+import { RESERVED_PREFIXES } from '../engine/limits.ts';
 import type { Author } from '../engine/sale/author.ts';
 import type { Erasure, ErasureWish } from '../operations/buyer-operations.ts';
 import { numbers } from '../postgres/array-literal.ts';
@@ -173,8 +173,8 @@ export async function applyErasures(
 }
 
 /**
- * The key that a client gave to an order may name the buyer, so it goes too. The key of a retake stays: it names an order,
- * and a repeated late payment needs it (orders/late-payment.ts).
+ * The key that a client gave to an order may name the buyer, so it goes too. Keys that Stockade has made stay: they name an order or
+ * a place, and a repeated late payment needs them (orders/late-payment.ts).
  * @returns the number of the buyer's orders
  */
 async function replaceId(
@@ -186,10 +186,16 @@ async function replaceId(
   const ids = numbers(orders);
   await trx.raw(
     `UPDATE orders SET buyer_id = ?,
-       idempotency_key = CASE WHEN starts_with(idempotency_key, ?) THEN idempotency_key END
+       idempotency_key = CASE WHEN starts_with(idempotency_key, ?) OR starts_with(idempotency_key, ?)
+         THEN idempotency_key END
      WHERE order_id = ANY (?::bigint[])`,
-    [pseudonym, RETAKE_PREFIX, ids],
+    [pseudonym, ...RESERVED_PREFIXES, ids],
   );
+  await trx.raw('UPDATE places SET buyer_id = ? WHERE sale_id = ? AND buyer_id = ?', [
+    pseudonym,
+    saleId,
+    buyerId,
+  ]);
   await trx.raw('UPDATE stock_returns SET buyer_id = ? WHERE buyer_id = ? AND order_id = ANY (?::bigint[])', [
     pseudonym,
     buyerId,

@@ -4,7 +4,7 @@
  */
 import { isDeepStrictEqual } from 'node:util';
 import type { Knex } from 'knex';
-import type { SaleState } from '../engine/contract.ts';
+import type { QueueSettings, SaleState } from '../engine/contract.ts';
 import { InvalidInput } from '../engine/errors.ts';
 import { MAX_STOCK } from '../engine/limits.ts';
 import type { Author } from '../engine/sale/author.ts';
@@ -13,6 +13,7 @@ import { WrongState } from '../operations/sale-operations.ts';
 import type { Database } from '../postgres/database.ts';
 import { refuseBesideOlderNodes } from '../postgres/older-nodes.ts';
 import { type NewMovement, readWantedSegments, writeMovement } from './ledger.ts';
+import { changeQueue } from './queue-change.ts';
 import { readPresentSale, type SaleRow } from './sale-rows.ts';
 
 /**
@@ -69,6 +70,8 @@ function applyTo(trx: Knex.Transaction, row: SaleRow, change: PlainChange): Prom
       return requireToken(trx, row, change.requireToken);
     case 'edit':
       return edit(trx, row, change);
+    case 'queue':
+      return changeQueue(trx, row, change);
     case 'resize':
       return resize(trx, row, change.segments);
     default:
@@ -84,7 +87,22 @@ async function setState(trx: Knex.Transaction, row: SaleRow, action: StateAction
     "UPDATE sales SET state = ?, closed_at = CASE WHEN ? = 'closed' THEN now() END WHERE id = ?",
     [to, to, row.sale.id],
   );
+  if (action === 'resume' && row.sale.queue) await renewOffers(trx, row.sale.id, row.sale.queue);
   return { action, detail: { from: row.state } };
+}
+
+/** Nobody could accept an offer during the pause. */
+async function renewOffers(
+  trx: Knex.Transaction,
+  saleId: string,
+  { offerSeconds }: QueueSettings,
+): Promise<void> {
+  await trx.raw(
+    `UPDATE orders SET expires_at = greatest(expires_at, now() + ? * interval '1 second')
+     WHERE offer_of IS NOT NULL AND status = 'unpaid'
+       AND order_id = ANY (ARRAY(SELECT order_id FROM places WHERE sale_id = ? AND state = 'offered'))`,
+    [offerSeconds, saleId],
+  );
 }
 
 async function topUp(

@@ -1,11 +1,13 @@
 import type { Knex } from 'knex';
-import type { Sale, SaleState } from '../engine/contract.ts';
+import type { QueueSettings, Sale, SaleState } from '../engine/contract.ts';
 import { SALE_ID_PATTERN } from '../engine/limits.ts';
 import type { Author } from '../engine/sale/author.ts';
+import { QUEUE_DEFAULTS, type QueueOrder } from '../engine/sale/queue-json.ts';
 import { rulesOf } from '../engine/sale/rules.ts';
 import { saleToJson } from '../engine/sale/sale-json.ts';
 import { SaleArchived, UnknownSale } from '../operations/sale-operations.ts';
 import { rows } from '../postgres/database.ts';
+import { newSeed } from './queue-seed.ts';
 
 /** A sale as stored in Postgres. */
 export interface SaleRow {
@@ -46,6 +48,11 @@ export interface RawSale {
   metadata: Record<string, unknown>;
   created_at: Date;
   archived_at: Date | null;
+  queue: QueueOrder;
+  offer_seconds: number;
+  presence_seconds: number;
+  max_waiting: number;
+  fit: QueueSettings['fit'];
 }
 
 /**
@@ -54,12 +61,16 @@ export interface RawSale {
  * @returns false if a sale with this id exists, which is left unchanged
  */
 export async function insertSale(db: Knex, sale: Sale, { actor, reason }: Author): Promise<boolean> {
+  const queue = sale.queue ?? QUEUE_DEFAULTS;
   const inserted = await rows(
     db,
     `WITH made AS (
        INSERT INTO sales (id, title, initial_stock, stock, segments, per_buyer_limit, require_token, starts_at, ends_at,
-         pay_within_seconds, price_minor, face_value_minor, currency, shop_id, metadata)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING RETURNING id
+         pay_within_seconds, price_minor, face_value_minor, currency, shop_id, metadata,
+         queue, offer_seconds, presence_seconds, max_waiting, fit)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING RETURNING id, queue
+     ), lined AS (
+       INSERT INTO queues (sale_id, seed) SELECT id, ?::bytea FROM made WHERE queue <> 'off'
      ), noted AS (
        INSERT INTO stock_movements (sale_id, units, reason, actor, action, detail, applied_at)
        SELECT id, 0, ?, ?, 'create', ?::jsonb, now() FROM made
@@ -81,6 +92,12 @@ export async function insertSale(db: Knex, sale: Sale, { actor, reason }: Author
       sale.currency ?? null,
       sale.shopId ?? null,
       JSON.stringify(sale.metadata),
+      sale.queue?.order ?? 'off',
+      queue.offerSeconds,
+      queue.presenceSeconds,
+      queue.maxWaiting,
+      queue.fit,
+      newSeed(),
       reason,
       actor,
       JSON.stringify(settingsOf(sale)),
@@ -142,7 +159,7 @@ export interface SaleHead {
   readonly isArchived: boolean;
 }
 
-const HEAD = 'id, generation, state, starts_at, ends_at, require_token, per_buyer_limit, archived_at';
+const HEAD = 'id, generation, state, starts_at, ends_at, require_token, per_buyer_limit, archived_at, queue';
 
 type RawHead = Pick<
   RawSale,
@@ -154,12 +171,14 @@ type RawHead = Pick<
   | 'require_token'
   | 'per_buyer_limit'
   | 'archived_at'
+  | 'queue'
 >;
 
 function decodeHead({ id, generation, state, ...raw }: RawHead): SaleHead {
   const [startsAt, endsAt] = [raw.starts_at.getTime(), raw.ends_at?.getTime()];
   const { require_token: requireToken, per_buyer_limit: perBuyerLimit } = raw;
-  const rules = rulesOf({ startsAt, endsAt, requireToken, perBuyerLimit });
+  const queue = raw.queue !== 'off';
+  const rules = rulesOf({ startsAt, endsAt, requireToken, perBuyerLimit, queue });
   return { id, generation, state, rules, isArchived: raw.archived_at !== null };
 }
 
@@ -204,6 +223,7 @@ export function decodeSale(row: RawSale): SaleRow {
       currency: row.currency ?? undefined,
       shopId: row.shop_id ?? undefined,
       metadata: row.metadata,
+      ...(row.queue !== 'off' && { queue: queueOf(row, row.queue) }),
     },
     state: row.state,
     generation: row.generation,
@@ -212,4 +232,14 @@ export function decodeSale(row: RawSale): SaleRow {
     createdAt: row.created_at,
     archivedAt: row.archived_at ?? undefined,
   };
+}
+
+function queueOf(row: RawSale, order: QueueSettings['order']): QueueSettings {
+  const {
+    offer_seconds: offerSeconds,
+    presence_seconds: presenceSeconds,
+    max_waiting: maxWaiting,
+    fit,
+  } = row;
+  return { order, offerSeconds, presenceSeconds, maxWaiting, fit };
 }

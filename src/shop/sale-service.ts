@@ -30,6 +30,7 @@ import { readDeletion, readOpenDeletion } from '../sales/deleted-sales.ts';
 import { readLedger, readWantedSegments } from '../sales/ledger.ts';
 import { countLiveOrders } from '../sales/live-orders.ts';
 import { followMovements } from '../sales/movements.ts';
+import { SELL_PAST_QUEUES } from '../sales/queue-change.ts';
 import { rebalanceSale } from '../sales/rebalance.ts';
 import { makeChange, SELL_WITHOUT_TOKENS } from '../sales/sale-changes.ts';
 import { readSalePage, readSummedSale, type SummedSale } from '../sales/sale-pages.ts';
@@ -73,6 +74,7 @@ export class SaleService implements SaleOperations {
     const { sale, reason } = parseNewSale(input);
     await this.#ownership?.claim();
     if (sale.requireToken) await refuseBesideOlderNodes(this.#db, SELL_WITHOUT_TOKENS);
+    if (sale.queue) await refuseBesideOlderNodes(this.#db, SELL_PAST_QUEUES);
     const isBuilt = await this.#insertAndBuild(sale, { actor, reason });
     if (!isBuilt) await this.#build(sale.id, `sale ${sale.id} was created`);
     return this.show(sale.id);

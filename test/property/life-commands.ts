@@ -122,7 +122,7 @@ function paidLate({ model }: LifeTrial, late: LifeOrder, change: OrderChange, ou
   expect(outcome).toMatchObject({ code: 'done', replaces: id, order: { buyerId, quantity, status: 'paid' } });
   if (outcome.code !== 'done') return;
   late.retakenBy = outcome.order.orderId;
-  const purchase = { saleId: '', buyerId, quantity, key: `retake:${id}`, awaitCommit: true, retake: true };
+  const purchase = { saleId: '', buyerId, quantity, key: `retake:${id}`, awaitCommit: true, onBehalf: true };
   const taken = model.take(late.retakenBy, purchase);
   taken.status = 'unpaid';
   model.change(taken, change);

@@ -132,10 +132,10 @@ export class LifeModel {
     this.orders.set(id, Object.assign(order, what, { recorded: LIVE.includes(status) }));
   }
 
-  take(id: string, { buyerId, quantity, key, retake }: Purchase): LifeOrder {
+  take(id: string, { buyerId, quantity, key, onBehalf }: Purchase): LifeOrder {
     const order = fresh({ id, buyerId, quantity, key });
     expect(this.isBuilt, 'the sale is built').toBe(true);
-    expect([this.state, retake || this.window], `${buyerId} buys`).toEqual(['open', retake || 'open']);
+    expect([this.state, onBehalf || this.window], `${buyerId} buys`).toEqual(['open', onBehalf || 'open']);
     this.orders.set(id, order);
     expect(units(this.recordOf(buyerId)), `units of ${buyerId}`).toBeLessThanOrEqual(this.limit);
     expect(this.left, `units left after ${buyerId}'s purchase`).toBeGreaterThanOrEqual(0);

@@ -34,6 +34,7 @@ const DONE: Readonly<Record<SaleAction, string>> = {
   withdraw: 'withdrawn from',
   window: 'given another window',
   'require-token': 'changed',
+  queue: 'changed',
   resize: 'resized',
   edit: 'edited',
 };

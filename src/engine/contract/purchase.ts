@@ -9,10 +9,11 @@ export interface Purchase {
   /** False: `accepted` is enough (where the backend's log is durable). */
   readonly awaitCommit: boolean;
   /**
-   * The purchase takes the units of a late payment again. The sale's window does not apply, and the board is not
-   * consulted, because it may not know yet that units came back. Such a purchase has a key.
+   * Stockade itself makes the purchase in the buyer's name: it takes the units of a late payment again, or offers units to a
+   * place of the queue. Window, queue and purchase token do not apply, and the board is not consulted, because it may not know
+   * yet that units came back. Such a purchase has a key.
    */
-  readonly retake?: boolean;
+  readonly onBehalf?: boolean;
   /** The buyer's purchase token, where the sale requires one; missing or `''`: none was sent. */
   readonly token?: string;
   /** What the shop notes with the order, one line of JSON (engine/sale/order-note.ts); missing or `''`: nothing. */
@@ -43,6 +44,8 @@ export type Outcome =
   /** The sale requires a purchase token, and none was sent. */
   | { readonly code: 'token_required' }
   | { readonly code: 'token_invalid'; readonly reason: TokenFault }
+  /** The sale has a queue, and the purchase comes without an offer. */
+  | { readonly code: 'offer_required' }
   | { readonly code: 'invalid_request'; readonly detail: string }
   | { readonly code: 'idempotency_mismatch'; readonly orderId: string; readonly quantity: number }
   /** The shop's own check refused it. */

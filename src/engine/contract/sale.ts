@@ -1,6 +1,20 @@
 /** Whether a sale sells. `closed` is final. */
 export type SaleState = 'open' | 'paused' | 'closed';
 
+/** How a sale's queue works (docs/internals/queue.md). */
+export interface QueueSettings {
+  /** fifo: places are served in the order in which they were given. draw: those given before the window opens are shuffled. */
+  readonly order: 'fifo' | 'draw';
+  /** How long an offer can be accepted, 1 to 31,536,000 seconds. */
+  readonly offerSeconds: number;
+  /** A buyer that asks for its place no more is absent after this time, 1 to 86,400 seconds. 0: nobody is ever absent. */
+  readonly presenceSeconds: number;
+  /** Places behind the head, 1 to 10,000,000. */
+  readonly maxWaiting: number;
+  /** When a place wants more units than are free: wait stops the line, less offers what is free, pass serves the next place. */
+  readonly fit: 'wait' | 'less' | 'pass';
+}
+
 /** A sale as it was defined. Times are milliseconds since the Unix epoch. */
 export interface Sale {
   readonly id: string;
@@ -23,6 +37,8 @@ export interface Sale {
   readonly currency: string | undefined;
   readonly shopId: string | undefined;
   readonly metadata: Readonly<Record<string, unknown>>;
+  /** Missing: buyers buy without a place. */
+  readonly queue?: QueueSettings | undefined;
 }
 
 /** A sale with its changing parts, as the backend holds it. */

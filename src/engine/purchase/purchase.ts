@@ -74,7 +74,7 @@ export class LivePurchase implements TakeOrder, Purchase, Linked<LivePurchase> {
   readonly quantity: number;
   readonly key: string;
   readonly awaitCommit: boolean;
-  readonly retake: boolean;
+  readonly onBehalf: boolean;
   readonly token: string;
   readonly note: string;
   readonly trace: PurchaseTrace | undefined;
@@ -110,7 +110,7 @@ export class LivePurchase implements TakeOrder, Purchase, Linked<LivePurchase> {
     this.quantity = purchase.quantity;
     this.key = purchase.key;
     this.awaitCommit = purchase.awaitCommit;
-    this.retake = purchase.retake ?? false;
+    this.onBehalf = purchase.onBehalf ?? false;
     this.token = purchase.token ?? '';
     this.note = purchase.note ?? NO_NOTE;
     this.trace = purchase.trace;

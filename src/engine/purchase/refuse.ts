@@ -5,10 +5,10 @@
  * |---|---|
  * | comes from its caller, at once or after its sale was looked up | `judge` |
  * | has waited for a rebuild or for new rules | `judge`; it keeps its precheck unless the rules have changed |
- * | is for a late payment (`retake`) | `judge`, without board, window and token |
+ * | is made by Stockade for a buyer (`onBehalf`) | `judge`, without queue, board, window and token |
  * | leaves the queue, or needs a refill, and the sale has sold out meanwhile | `isHopeless` |
  *
- * `judge` checks in this order: quantity, board, closed, window, paused, purchase token. The token comes last, because its
+ * `judge` checks in this order: quantity, queue, board, closed, window, paused, purchase token. The token comes last, because its
  * check costs most. The result of that check is the precheck. It is made once: a purchase that was let in stays so even if the
  * sale is rebuilt while it waits, unless the rules change.
  *
@@ -69,7 +69,7 @@ export function isFinal(refusal: Outcome, { key }: Pick<Purchase, 'key'>): boole
   return key === '' || !mayHideRepeat(refusal);
 }
 
-function refusalOf({ quantity, retake }: Purchase, facts: SaleFacts): Outcome | undefined {
+function refusalOf({ quantity, onBehalf }: Purchase, facts: SaleFacts): Outcome | undefined {
   const { sale, state } = facts.record;
   if (!Number.isInteger(quantity) || quantity < 1 || quantity > sale.perBuyerLimit) {
     return {
@@ -77,9 +77,10 @@ function refusalOf({ quantity, retake }: Purchase, facts: SaleFacts): Outcome | 
       detail: `quantity must be a whole number from 1 to ${sale.perBuyerLimit}`,
     };
   }
-  if (!retake && facts.isSoldOut) return { code: 'sold_out' };
+  if (!onBehalf && sale.queue) return { code: 'offer_required' };
+  if (!onBehalf && facts.isSoldOut) return { code: 'sold_out' };
   if (state === 'closed') return { code: 'ended', endedAt: sale.endsAt };
-  const outside = retake ? undefined : outsideWindow(sale, facts.now);
+  const outside = onBehalf ? undefined : outsideWindow(sale, facts.now);
   if (outside) return outside;
   if (state === 'paused') return { code: 'paused' };
   return undefined;
@@ -92,7 +93,7 @@ function outsideWindow({ startsAt, endsAt }: Sale, now: number): Outcome | undef
 }
 
 function precheckOf(purchase: Purchase, { record, checkToken }: SaleFacts): Outcome | undefined {
-  if (!record.sale.requireToken || purchase.retake || !checkToken) return undefined;
+  if (!record.sale.requireToken || purchase.onBehalf || !checkToken) return undefined;
   if (!purchase.token) return { code: 'token_required' };
   const reason = checkToken(purchase, record.generation);
   return reason && { code: 'token_invalid', reason };
@@ -101,6 +102,7 @@ function precheckOf(purchase: Purchase, { record, checkToken }: SaleFacts): Outc
 /** Each code is listed, so that a new one does not compile before it is decided here: made-up keys must not reach the store. */
 function mayHideRepeat(refusal: Outcome): boolean {
   switch (refusal.code) {
+    case 'offer_required':
     case 'sold_out':
     case 'not_started':
     case 'ended':

@@ -26,6 +26,12 @@ export interface OrderNote {
   readonly metadata?: Readonly<Record<string, unknown>> | undefined;
 }
 
+/** What the log says of an order: the shop's note, and for an offer of the queue its place. */
+export interface LoggedNote extends OrderNote {
+  /** The number of the place that the order is offered to. */
+  readonly place?: number | undefined;
+}
+
 /** A purchase without a note has this one. */
 export const NO_NOTE = '';
 
@@ -36,7 +42,10 @@ const schema = z.strictObject({
 
 /** In the form of a `traceparent` (W3C Trace Context). */
 const TRACE = /^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;
-const inLog = schema.extend({ trace: z.string().regex(TRACE).optional() });
+const inLog = schema.extend({
+  place: z.int().min(1).optional(),
+  trace: z.string().regex(TRACE).optional(),
+});
 
 /** What is wrong with a note that came with a purchase, by field; empty: nothing. */
 export function faultsOf(note: { readonly reference?: unknown; readonly metadata?: unknown }) {
@@ -47,10 +56,10 @@ export function faultsOf(note: { readonly reference?: unknown; readonly metadata
 }
 
 /** The note as one line of JSON. */
-export function encodeNote({ reference, metadata }: OrderNote): string {
-  return reference === undefined && metadata === undefined
+export function encodeNote({ reference, metadata, place }: LoggedNote): string {
+  return reference === undefined && metadata === undefined && place === undefined
     ? NO_NOTE
-    : JSON.stringify({ reference, metadata });
+    : JSON.stringify({ reference, metadata, place });
 }
 
 /** @param note from `encodeNote` @param trace of the span that follows the purchase, in the form of a `traceparent` */

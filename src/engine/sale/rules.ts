@@ -1,6 +1,6 @@
 /**
  * The rules by which a node admits purchases before it asks Redis: the sale's window, whether purchases need a
- * purchase token, and the limit per buyer. Every node keeps them in memory, and learns of a change a moment late. So
+ * purchase token, the limit per buyer, and whether only the queue buys. Every node keeps them in memory, and learns of a change a moment late. So
  * each take names the rules by which its orders were admitted, and a segment refuses orders that were admitted by
  * other rules. When a change is answered, no node sells by the old rules any more.
  *
@@ -40,6 +40,10 @@ export function rulesOf({
   endsAt,
   requireToken,
   perBuyerLimit,
-}: Pick<Sale, 'startsAt' | 'endsAt' | 'requireToken' | 'perBuyerLimit'>): string {
-  return `${startsAt}:${endsAt ?? ''}:${requireToken ? 'token' : ''}:${perBuyerLimit}`;
+  queue,
+}: Pick<Sale, 'startsAt' | 'endsAt' | 'requireToken' | 'perBuyerLimit'> & {
+  readonly queue?: unknown;
+}): string {
+  const rules = `${startsAt}:${endsAt ?? ''}:${requireToken ? 'token' : ''}:${perBuyerLimit}`;
+  return queue ? `${rules}:queue` : rules;
 }

@@ -3,7 +3,9 @@ import { z } from 'zod';
 import { InvalidInput } from '../errors.ts';
 import { MAX_SEGMENTS, MAX_STOCK } from '../limits.ts';
 import { reason } from './author.ts';
-import { EDITABLE, time, whole } from './sale-json.ts';
+import { time, whole } from './json-values.ts';
+import { QUEUE_FIELDS, QUEUE_NAMES, type QueueJson } from './queue-json.ts';
+import { EDITABLE } from './sale-json.ts';
 
 /** New values of fields. A missing field stays as it is; `null` removes an optional one. */
 export interface SaleEdit {
@@ -32,6 +34,8 @@ export type SaleChange =
   | { readonly action: 'require-token'; readonly requireToken: boolean }
   /** Another number of segments. */
   | { readonly action: 'resize'; readonly segments: number }
+  /** Whether there is a queue, and how it works. A setting that is missing stays as it is. */
+  | ({ readonly action: 'queue' } & QueueJson)
   | ({ readonly action: 'edit' } & SaleEdit);
 
 export type SaleAction = SaleChange['action'];
@@ -52,6 +56,19 @@ const schema = z.discriminatedUnion(
       requireToken: z.boolean({ error: 'must be true or false' }),
       reason,
     }),
+    z
+      .strictObject({
+        action: z.literal('queue'),
+        queue: QUEUE_FIELDS.queue.optional(),
+        offerSeconds: QUEUE_FIELDS.offerSeconds.optional(),
+        presenceSeconds: QUEUE_FIELDS.presenceSeconds.optional(),
+        maxWaiting: QUEUE_FIELDS.maxWaiting.optional(),
+        fit: QUEUE_FIELDS.fit.optional(),
+        reason,
+      })
+      .refine((change) => QUEUE_NAMES.some((name) => change[name] !== undefined), {
+        error: `must give one of ${QUEUE_NAMES.join(', ')}`,
+      }),
     z
       .strictObject({
         action: z.literal('edit'),
@@ -81,7 +98,7 @@ const schema = z.discriminatedUnion(
   ],
   {
     error:
-      'must be one of pause, resume, close, archive, top-up, withdraw, window, resize, require-token, edit',
+      'must be one of pause, resume, close, archive, top-up, withdraw, window, resize, require-token, queue, edit',
   },
 );
 

@@ -11,30 +11,19 @@ import {
 } from '../limits.ts';
 import { isStorable, text } from '../storable.ts';
 import { reason } from './author.ts';
+import { time, whole } from './json-values.ts';
+import {
+  changedQueue,
+  QUEUE_FIELDS,
+  type QueueJson,
+  queueToJson,
+  settingsWithoutQueue,
+} from './queue-json.ts';
 
 const DEFAULT_SEGMENTS = 8;
 const MAX_METADATA_BYTES = 16 * 1_024;
 const MAX_METADATA_DEPTH = 32;
 const ID_FORM = `1 to ${MAX_SALE_ID_CHARACTERS} letters, digits, dots, dashes or underscores, beginning with a letter or digit`;
-
-/** @param what the value, for the message if it is missing */
-export const whole = (least: number, most: number, what = 'a whole number') =>
-  z
-    .int({
-      error: ({ input }) =>
-        input === undefined
-          ? `is required: ${what}, from ${least} to ${most}`
-          : `must be a whole number from ${least} to ${most}`,
-    })
-    .min(least, { error: `must be at least ${least}` })
-    .max(most, { error: `must be at most ${most}` });
-
-export const time = z.iso
-  .datetime({
-    offset: true,
-    error: 'must be a time in ISO 8601 with zone, such as 2026-11-27T20:00:00+01:00',
-  })
-  .transform((text) => Date.parse(text));
 
 /** Level by level, because recursion into thousands of levels would exhaust the stack. */
 function depthOf(value: unknown): number {
@@ -95,6 +84,11 @@ const FIELDS = {
   currency: EDITABLE.currency.optional(),
   shopId: text(128).optional(),
   metadata: EDITABLE.metadata.default({}),
+  queue: QUEUE_FIELDS.queue.optional(),
+  offerSeconds: QUEUE_FIELDS.offerSeconds.optional(),
+  presenceSeconds: QUEUE_FIELDS.presenceSeconds.optional(),
+  maxWaiting: QUEUE_FIELDS.maxWaiting.optional(),
+  fit: QUEUE_FIELDS.fit.optional(),
 };
 
 const schema = z.strictObject(
@@ -120,6 +114,9 @@ export function parseNewSale(input: unknown, now = Date.now()): NewSale {
     const { endsAt } = parsed.data;
     if (endsAt !== undefined && endsAt <= startsAt)
       faults.push({ field: 'endsAt', problem: 'must be after startsAt' });
+    const { queue } = parsed.data;
+    for (const field of settingsWithoutQueue(parsed.data, changedQueue(undefined, parsed.data)))
+      faults.push({ field, problem: `needs \`queue\` fifo or draw; it is ${queue ?? 'off'}` });
     if (faults.length === 0) {
       const { reason, ...data } = parsed.data;
       return { sale: complete(data, startsAt), reason };
@@ -141,18 +138,22 @@ function fault(issue: z.core.$ZodIssue): { field: string; problem: string } {
 }
 
 function complete(data: Omit<z.output<typeof schema>, 'reason'>, startsAt: number): Sale {
-  const { endsAt, payWithinSeconds, priceMinor, faceValueMinor, currency, shopId, ...rest } = data;
-  return { ...rest, startsAt, endsAt, payWithinSeconds, priceMinor, faceValueMinor, currency, shopId };
+  const { endsAt, payWithinSeconds, priceMinor, faceValueMinor, currency, shopId, ...others } = data;
+  const { queue: _, offerSeconds, presenceSeconds, maxWaiting, fit, ...rest } = others;
+  const queue = changedQueue(undefined, data);
+  const optional = { endsAt, payWithinSeconds, priceMinor, faceValueMinor, currency, shopId };
+  return { ...rest, startsAt, ...optional, ...(queue && { queue }) };
 }
 
-export interface SaleJson extends Omit<Sale, 'startsAt' | 'endsAt'> {
+export interface SaleJson extends Omit<Sale, 'startsAt' | 'endsAt' | 'queue'>, QueueJson {
   readonly startsAt: string;
   readonly endsAt: string | undefined;
 }
 
-export function saleToJson(sale: Sale): SaleJson {
+export function saleToJson({ queue, ...sale }: Sale): SaleJson {
   return {
     ...sale,
+    ...queueToJson(queue),
     startsAt: new Date(sale.startsAt).toISOString(),
     endsAt: sale.endsAt === undefined ? undefined : new Date(sale.endsAt).toISOString(),
   };

@@ -12,6 +12,7 @@ const FIXED = {
   paused: sentOften(problem('paused')),
   unknown_sale: sentOften(problem('unknown_sale')),
   token_required: sentOften(problem('token_required')),
+  offer_required: sentOften(problem('offer_required')),
   busy: sentOften(problem('busy')),
   unavailable: sentOften(problem('unavailable')),
   unknown: sentOften(problem('unknown')),
@@ -34,6 +35,7 @@ export function outcomeReply(outcome: Outcome, saleId: string): Reply {
     case 'paused':
     case 'unknown_sale':
     case 'token_required':
+    case 'offer_required':
     case 'busy':
     case 'unavailable':
     case 'unknown':

@@ -1,6 +1,6 @@
 /** `POST /v1/sales/{saleId}/orders`: the hot path. */
 import type { Outcome, Purchase, PurchaseTrace } from '../../engine/contract.ts';
-import { RETAKE_PREFIX } from '../../engine/limits.ts';
+import { RESERVED_PREFIXES } from '../../engine/limits.ts';
 import { encodeNote, faultsOf, NO_NOTE, withTrace } from '../../engine/sale/order-note.ts';
 import { monotonicMs } from '../../lib/monotonic.ts';
 import { type Authenticate, type Identity, refusal } from '../identity/identity.ts';
@@ -47,7 +47,7 @@ export interface PurchaseHost {
   answered(outcome: string, ms: number): void;
 }
 
-const RESERVED_KEY = `Idempotency-Key must not begin with "${RETAKE_PREFIX}"`;
+const RESERVED_KEY = `Idempotency-Key must not begin with ${RESERVED_PREFIXES.map((prefix) => `"${prefix}"`).join(' or ')}`;
 const BUSY = sentOften(problem('busy'));
 /** A note has up to 4,096 bytes of metadata, and a reference. */
 const MAX_BYTES = 8_192;
@@ -137,7 +137,7 @@ class PurchaseRequest implements BodyReader, Purchase {
       const { reply, code } = refusal(who);
       this.#answer(reply, code);
     } else if (this.#isKeyMalformed) this.#invalid(KEY_FORM);
-    else if (this.key.startsWith(RETAKE_PREFIX)) this.#invalid(RESERVED_KEY);
+    else if (isReserved(this.key)) this.#invalid(RESERVED_KEY);
     else {
       this.buyerId = who.buyerId;
       if (this.trace) this.note = withTrace(this.note, this.trace.context);
@@ -159,6 +159,10 @@ class PurchaseRequest implements BodyReader, Purchase {
     this.trace?.ended({ outcome: code, status: reply.status, saleId: this.saleId, orderId });
     this.#host.answered(code, monotonicMs() - this.#began);
   }
+}
+
+function isReserved(key: string): boolean {
+  return key !== '' && RESERVED_PREFIXES.some((prefix) => key.startsWith(prefix));
 }
 
 /** The body that most clients send. It is recognised without decoding. */

@@ -214,6 +214,13 @@ export const KINDS = {
       reason: 'expired',
     },
   },
+  offer_required: {
+    status: 403,
+    title: 'This sale has a queue',
+    detail: 'Get a place with POST /v1/sales/{saleId}/place. The place gets an offer when it is its turn.',
+    means: 'The sale sells only to places of its queue that have an offer, and the request has no offer.',
+    remedy: 'Get a place, wait for its offer, and send the token of the offer in the header Purchase-Token.',
+  },
   challenge_required: {
     status: 403,
     title: 'Solve a challenge to get a purchase token',

@@ -48,7 +48,7 @@ function decodeDefinition(saleId: string, definition: string): Pick<SaleRecord, 
 /** Checks the fields that a node relies on when it sells. */
 function isSale(value: unknown, saleId: string): value is Sale {
   if (typeof value !== 'object' || value === null) return false;
-  const { id, segments, perBuyerLimit, requireToken, startsAt, endsAt } = value as {
+  const { id, segments, perBuyerLimit, requireToken, startsAt, endsAt, queue } = value as {
     [K in keyof Sale]?: unknown;
   };
   return (
@@ -58,7 +58,8 @@ function isSale(value: unknown, saleId: string): value is Sale {
     // Missing in records of versions without purchase tokens.
     (requireToken === undefined || typeof requireToken === 'boolean') &&
     isTime(startsAt) &&
-    (endsAt === undefined || isTime(endsAt))
+    (endsAt === undefined || isTime(endsAt)) &&
+    (queue === undefined || (typeof queue === 'object' && queue !== null))
   );
 }
 

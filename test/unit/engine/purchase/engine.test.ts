@@ -339,7 +339,7 @@ describe('refusals without asking the store', () => {
 });
 
 describe('a retake after a late payment', () => {
-  const retake = { key: 'retake:900', retake: true };
+  const retake = { key: 'retake:900', onBehalf: true };
 
   it.each<[string, () => void]>([
     ['over', () => learn({ endsAt: STARTS_AT + 1 })],
@@ -424,7 +424,7 @@ describe('a sale that requires a token', () => {
   });
 
   it('serves a retake without a token', async () => {
-    buy({ key: 'retake:900', retake: true });
+    buy({ key: 'retake:900', onBehalf: true });
     await takes.next();
     expect(checkToken).not.toHaveBeenCalled();
   });

@@ -31,7 +31,7 @@ const wrong = (fault: TokenFault | undefined): Now => ({
   checkToken: () => fault,
 });
 const withToken: Partial<Purchase> = { token: 'a token' };
-const late: Partial<Purchase> = { retake: true, key: 'retake:1' };
+const late: Partial<Purchase> = { onBehalf: true, key: 'retake:1' };
 const OVER: Outcome = { code: 'ended', endedAt: ENDS_AT };
 const EARLY: Outcome = { code: 'not_started', startsAt: STARTS_AT };
 const BAD_QUANTITY: Outcome = {

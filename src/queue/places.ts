@@ -1,0 +1,128 @@
+/**
+ * The places of a queue in Postgres: they are given, read and left here. Postgres has them before anybody is told, so no place is
+ * ever lost. States and crash points: docs/internals/queue.md.
+ */
+import { numbers, texts } from '../postgres/array-literal.ts';
+import { type Database, rows } from '../postgres/database.ts';
+import { despiteDeadlocks } from '../postgres/deadlock.ts';
+import type { LeftReason, Place, PlaceState, PlaceWish } from './place.ts';
+
+interface RawPlace {
+  sale_id: string;
+  number: string;
+  buyer_id: string;
+  quantity: number;
+  state: PlaceState;
+  reason: LeftReason | null;
+  order_id: string | null;
+  offered_until: Date | null;
+}
+
+const COLUMNS = `p.sale_id, p.number::text, p.buyer_id, p.quantity, p.state, p.reason, p.order_id::text,
+  CASE p.state WHEN 'offered' THEN (SELECT o.expires_at FROM orders o WHERE o.order_id = p.order_id) END AS offered_until`;
+
+function placeOf(row: RawPlace): Place {
+  return {
+    saleId: row.sale_id,
+    number: Number(row.number),
+    buyerId: row.buyer_id,
+    quantity: row.quantity,
+    state: row.state,
+    reason: row.reason ?? undefined,
+    orderId: row.order_id ?? undefined,
+    offeredUntil: row.offered_until ?? undefined,
+  };
+}
+
+/**
+ * Gives each buyer a place behind all others. A buyer that has one which waits or has an offer keeps it, whatever quantity it asks
+ * for now.
+ * @param wishes no two of the same buyer
+ * @returns by buyer. A buyer is missing if the queue is full, off, or over
+ */
+export async function givePlaces(
+  db: Database,
+  saleId: string,
+  wishes: readonly PlaceWish[],
+): Promise<Map<string, Place>> {
+  const found = await despiteDeadlocks(() =>
+    rows<RawPlace>(db, `SELECT ${COLUMNS} FROM stockade_give_places(?, ?::text[], ?::integer[]) p`, [
+      saleId,
+      texts(wishes.map(({ buyerId }) => buyerId)),
+      numbers(wishes.map(({ quantity }) => quantity)),
+    ]),
+  );
+  return new Map(found.map((row) => [row.buyer_id, placeOf(row)]));
+}
+
+/** The buyer's place that waits or has an offer; without one, the newest of those that have ended. */
+export async function readPlaceOf(db: Database, saleId: string, buyerId: string): Promise<Place | undefined> {
+  const of = `SELECT ${COLUMNS} FROM places p WHERE p.sale_id = ? AND p.buyer_id = ?`;
+  const [live] = await rows<RawPlace>(db, `${of} AND p.state IN ('waiting', 'offered')`, [saleId, buyerId]);
+  if (live) return placeOf(live);
+  const [ended] = await rows<RawPlace>(
+    db,
+    `${of} AND p.state NOT IN ('waiting', 'offered') ORDER BY p.number DESC LIMIT 1`,
+    [saleId, buyerId],
+  );
+  return ended && placeOf(ended);
+}
+
+/** Places by their numbers, in the order of the numbers. A number that was never given is missing. */
+export async function readPlaces(db: Database, saleId: string, wanted: readonly number[]): Promise<Place[]> {
+  const found = await rows<RawPlace>(
+    db,
+    `SELECT ${COLUMNS} FROM places p WHERE p.sale_id = ? AND p.number = ANY (?::bigint[]) ORDER BY p.number`,
+    [saleId, numbers(wanted)],
+  );
+  return found.map(placeOf);
+}
+
+/** The next places that wait, in the order of their numbers. */
+export async function readWaiting(
+  db: Database,
+  saleId: string,
+  after: number,
+  most: number,
+): Promise<Place[]> {
+  const found = await rows<RawPlace>(
+    db,
+    `SELECT ${COLUMNS} FROM places p WHERE p.sale_id = ? AND p.state = 'waiting' AND p.number > ?
+     ORDER BY p.number LIMIT ?`,
+    [saleId, after, most],
+  );
+  return found.map(placeOf);
+}
+
+export interface Left {
+  readonly place: Place;
+  /** The order whose units come back. The caller applies the return (orders/returns.ts); otherwise sync does. */
+  readonly returned: string | undefined;
+}
+
+/** The buyer leaves, and gives back its offer if it has one. @returns `undefined` if it has no place that waits or has an offer */
+export async function leaveQueue(db: Database, saleId: string, buyerId: string): Promise<Left | undefined> {
+  const [row] = await despiteDeadlocks(() =>
+    rows<RawPlace & { returned: string | null }>(
+      db,
+      `SELECT ${COLUMNS}, l.returned::text FROM stockade_leave_queue(?, ?) l CROSS JOIN LATERAL (SELECT (l.place).*) p`,
+      [saleId, buyerId],
+    ),
+  );
+  return row && { place: placeOf(row), returned: row.returned ?? undefined };
+}
+
+/** Ends places that wait, because their turn has come and they can't have an offer. */
+export async function passOver(
+  db: Database,
+  saleId: string,
+  passed: readonly Place[],
+  reason: Exclude<LeftReason, 'asked'>,
+): Promise<void> {
+  if (passed.length === 0) return;
+  await db.raw(
+    `UPDATE places SET state = 'left', reason = ?, ended_at = now()
+     WHERE sale_id = ? AND number = ANY (?::bigint[]) AND state = 'waiting'`,
+    [reason, saleId, numbers(passed.map(({ number }) => number))],
+  );
+}

@@ -1,0 +1,73 @@
+/** Turns a sale's queue on or off, and changes its settings: the Postgres part, within the transaction of the change. */
+import { isDeepStrictEqual } from 'node:util';
+import type { Knex } from 'knex';
+import { InvalidInput } from '../engine/errors.ts';
+import {
+  changedQueue,
+  QUEUE_DEFAULTS,
+  type QueueJson,
+  queueToJson,
+  settingsWithoutQueue,
+} from '../engine/sale/queue-json.ts';
+import { WrongState } from '../operations/sale-operations.ts';
+import { rows } from '../postgres/database.ts';
+import { refuseBesideOlderNodes } from '../postgres/older-nodes.ts';
+import type { NewMovement } from './ledger.ts';
+import { newSeed } from './queue-seed.ts';
+import type { SaleRow } from './sale-rows.ts';
+
+/** For `refuseBesideOlderNodes`. */
+export const SELL_PAST_QUEUES = 'sell past the queue';
+
+/** @returns what the ledger notes; `undefined` if nothing has changed. @throws InvalidInput, WrongState */
+export async function changeQueue(
+  trx: Knex.Transaction,
+  { sale, state }: SaleRow,
+  change: QueueJson,
+): Promise<Pick<NewMovement, 'action' | 'detail'> | undefined> {
+  if (state === 'closed') throw new WrongState(sale.id, state, 'changed');
+  const after = changedQueue(sale.queue, change);
+  refuse(
+    settingsWithoutQueue(change, after).map((field) => ({
+      field,
+      problem: 'means nothing, because the sale has no queue: turn it on with `queue`',
+    })),
+  );
+  if (isDeepStrictEqual(after, sale.queue)) return undefined;
+  await trx.raw('INSERT INTO queues (sale_id, seed) VALUES (?, ?) ON CONFLICT (sale_id) DO NOTHING', [
+    sale.id,
+    newSeed(),
+  ]);
+  if (after && after.order !== sale.queue?.order) await refuseLateDraw(trx, sale.id, after.order);
+  if (!sale.queue) await refuseBesideOlderNodes(trx, SELL_PAST_QUEUES);
+  const { offerSeconds, presenceSeconds, maxWaiting, fit } = after ?? QUEUE_DEFAULTS;
+  await trx.raw(
+    'UPDATE sales SET queue = ?, offer_seconds = ?, presence_seconds = ?, max_waiting = ?, fit = ? WHERE id = ?',
+    [after?.order ?? 'off', offerSeconds, presenceSeconds, maxWaiting, fit, sale.id],
+  );
+  const noted = (queue: typeof after) => ({ queue: 'off', ...queueToJson(queue) });
+  return { action: 'queue', detail: { from: noted(sale.queue), to: noted(after) } };
+}
+
+/** Whoever has come must be served in the order that they were told: the order of places stands when the window opens. */
+async function refuseLateDraw(trx: Knex, saleId: string, order: string): Promise<void> {
+  const [row] = await rows<{ has_begun: boolean; has_drawn: boolean }>(
+    trx,
+    `SELECT s.starts_at <= now() AS has_begun, q.drawn_at IS NOT NULL AS has_drawn
+     FROM sales s JOIN queues q ON q.sale_id = s.id WHERE s.id = ?`,
+    [saleId],
+  );
+  if (row!.has_drawn && order === 'fifo')
+    refuse([{ field: 'queue', problem: 'can’t be fifo any more: the order of the places was drawn' }]);
+  if (row!.has_begun && !row!.has_drawn && order === 'draw')
+    refuse([
+      {
+        field: 'queue',
+        problem: 'can’t be draw any more: the draw is when the window opens, and it is open',
+      },
+    ]);
+}
+
+function refuse(faults: readonly { field: string; problem: string }[]): void {
+  if (faults.length > 0) throw new InvalidInput('the change is not valid', faults);
+}
