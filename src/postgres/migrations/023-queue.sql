@@ -26,11 +26,10 @@ CREATE TABLE queues (
   drawn_at timestamptz,
   is_stopped boolean NOT NULL DEFAULT false,
   per_minute integer CHECK (per_minute >= 1),
-  allowed bigint CHECK (allowed >= 0),
+  allowed bigint NOT NULL DEFAULT 0 CHECK (allowed >= 0),
   head bigint NOT NULL DEFAULT 0,
   hopeless_from bigint,
   free_units bigint,
-  present bigint,
   offers_made bigint NOT NULL DEFAULT 0,
   told_at timestamptz
 );
@@ -71,6 +70,7 @@ CREATE UNLOGGED TABLE queue_presence (
   period bigint NOT NULL,
   page bigint NOT NULL,
   present bit(4096) NOT NULL,
+  since timestamptz NOT NULL DEFAULT now(),
   PRIMARY KEY (sale_id, period, page)
 );
 

@@ -1,0 +1,128 @@
+/**
+ * Who is still there. A buyer is present if a node has heard of its place, by a poll or an open stream, in this period of
+ * `presenceSeconds` or in the one before. Postgres' clock counts the periods, so nodes whose clocks differ agree.
+ *
+ *   a node hears of places ──once a second──> their bits are set, in pages of PAGE_PLACES ──two periods later──> deleted
+ *
+ * The bits are in an unlogged table, which costs little, and which a crash of Postgres empties. A row for each sale, the mark, says
+ * since when the bits are complete. Until two periods after that, everybody counts as present, and nobody is passed over.
+ */
+import { texts } from '../postgres/array-literal.ts';
+import { type Database, rows } from '../postgres/database.ts';
+
+/** Places in one row. As in migrations/023-queue.sql. */
+export const PAGE_PLACES = 4_096;
+/** The period of the row that is the mark. */
+const MARK = -1;
+
+/** The number of the period at this instant, as SQL. */
+const PERIOD = 'floor(extract(epoch FROM now()) / ?)::bigint';
+
+/** The places whose bits are set. */
+export class PresentPlaces {
+  readonly #pages: ReadonlyMap<number, string>;
+  /** Everybody counts as present. */
+  readonly #isEverybody: boolean;
+
+  constructor(pages: ReadonlyMap<number, string>, isEverybody: boolean) {
+    this.#pages = pages;
+    this.#isEverybody = isEverybody;
+  }
+
+  has(number: number): boolean {
+    return this.#isEverybody || this.#pages.get(pageOf(number))?.[bitOf(number)] === '1';
+  }
+
+  /** How many of the numbers after `after` and before `before` are present. */
+  count(after: number, before: number): number {
+    if (this.#isEverybody) return Math.max(0, before - after - 1);
+    let present = 0;
+    for (let number = after + 1; number < before; ) {
+      const end = Math.min(before, (pageOf(number) + 1) * PAGE_PLACES + 1);
+      const page = this.#pages.get(pageOf(number));
+      if (page) for (let n = number; n < end; n++) if (page[bitOf(n)] === '1') present++;
+      number = end;
+    }
+    return present;
+  }
+}
+
+/** Nobody can be absent: for a queue whose `presenceSeconds` is 0. */
+export const EVERYBODY = new PresentPlaces(new Map(), true);
+
+/** Sets the bits of these places, in the present period. @param presenceSeconds at least 1 */
+export async function markPresent(
+  db: Database,
+  saleId: string,
+  presenceSeconds: number,
+  numbers: Iterable<number>,
+): Promise<void> {
+  const pages = pagesOf(numbers);
+  if (pages.size === 0) return;
+  // In the order of pages, so that two nodes never wait for each other.
+  const sorted = [...pages].sort(([a], [b]) => a - b);
+  await db.raw(
+    `INSERT INTO queue_presence (sale_id, period, page, present)
+     SELECT ?, ${PERIOD}, n.page, n.bits::bit(${PAGE_PLACES}) FROM unnest(?::bigint[], ?::text[]) AS n (page, bits)
+     ON CONFLICT (sale_id, period, page) DO UPDATE SET present = queue_presence.present | excluded.present
+       WHERE queue_presence.present | excluded.present <> queue_presence.present`,
+    [
+      saleId,
+      presenceSeconds,
+      `{${sorted.map(([page]) => page).join()}}`,
+      texts(sorted.map(([, bits]) => bits)),
+    ],
+  );
+}
+
+/** Clears the bit of a place whose buyer has left. */
+export async function markAbsent(db: Database, saleId: string, number: number): Promise<void> {
+  await db.raw(
+    `UPDATE queue_presence SET present = set_bit(present, ?, 0) WHERE sale_id = ? AND page = ? AND period <> ${MARK}`,
+    [bitOf(number), saleId, pageOf(number)],
+  );
+}
+
+/** @param presenceSeconds at least 1 */
+export async function readPresent(
+  db: Database,
+  saleId: string,
+  presenceSeconds: number,
+): Promise<PresentPlaces> {
+  const found = await rows<{ page: string; present: string | null; is_complete: boolean }>(
+    db,
+    `SELECT page::text, bit_or(present) FILTER (WHERE period >= ${PERIOD} - 1)::text AS present,
+       bool_or(period = ${MARK} AND since < now() - 2 * ? * interval '1 second') AS is_complete
+     FROM queue_presence WHERE sale_id = ? GROUP BY page`,
+    [presenceSeconds, presenceSeconds, saleId],
+  );
+  const pages = new Map<number, string>();
+  for (const { page, present } of found) if (present !== null) pages.set(Number(page), present);
+  return new PresentPlaces(pages, !found.some((row) => row.is_complete));
+}
+
+/** Writes the mark if it is missing, and deletes the bits of periods that are over. @param presenceSeconds at least 1 */
+export async function tidyPresence(db: Database, saleId: string, presenceSeconds: number): Promise<void> {
+  await db.raw(
+    `WITH gone AS (DELETE FROM queue_presence WHERE sale_id = ? AND period <> ${MARK} AND period < ${PERIOD} - 1)
+     INSERT INTO queue_presence (sale_id, period, page, present) VALUES (?, ${MARK}, 0, B'0'::bit(${PAGE_PLACES}))
+     ON CONFLICT DO NOTHING`,
+    [saleId, presenceSeconds, saleId],
+  );
+}
+
+const pageOf = (number: number) => Math.floor((number - 1) / PAGE_PLACES);
+const bitOf = (number: number) => (number - 1) % PAGE_PLACES;
+
+function pagesOf(numbers: Iterable<number>): Map<number, string> {
+  const bits = new Map<number, Uint8Array>();
+  for (const number of numbers) {
+    const page = pageOf(number);
+    let of = bits.get(page);
+    if (!of) bits.set(page, (of = new Uint8Array(PAGE_PLACES).fill(ZERO)));
+    of[bitOf(number)] = ONE;
+  }
+  return new Map([...bits].map(([page, of]) => [page, Buffer.from(of).toString('latin1')]));
+}
+
+const [ZERO, ONE] = ['0'.charCodeAt(0), '1'.charCodeAt(0)];

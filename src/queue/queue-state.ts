@@ -1,0 +1,84 @@
+/** What Postgres knows about the queue of a sale as a whole: what operators have set, and what the head has last told. */
+import { type Database, rows } from '../postgres/database.ts';
+
+export interface QueueState {
+  readonly saleId: string;
+  /** The number of the newest place; 0 if there is none. */
+  readonly lastNumber: number;
+  /** No place of a rank up to this one waits. */
+  readonly head: number;
+  /**
+   * The first rank behind as many present places as units could still come to: those that are free, and those of offers.
+   * `undefined`: no place is behind so many.
+   */
+  readonly hopelessFrom: number | undefined;
+  /** Units that nobody has; `undefined`: the head has not told yet. */
+  readonly freeUnits: number | undefined;
+  /** Offers made so far, of all places. */
+  readonly offersMade: number;
+  /** An operator has stopped the offers. */
+  readonly isStopped: boolean;
+  /** Offers made in a minute at most; `undefined`: no bound. */
+  readonly perMinute: number | undefined;
+  /** Offers that may still be made while they are stopped. */
+  readonly allowed: number;
+  /** When the head told this last. */
+  readonly toldAt: Date | undefined;
+  readonly draw: DrawState;
+}
+
+export interface DrawState {
+  /** 32 bytes. It must not leave this program before the draw. */
+  readonly seed: Uint8Array;
+  /** The draw has been: places with numbers up to `entries` were shuffled. */
+  readonly drawn:
+    | { readonly entries: number; readonly entriesHash: Uint8Array; readonly at: Date }
+    | undefined;
+}
+
+interface RawQueue {
+  sale_id: string;
+  last_number: string;
+  head: string;
+  hopeless_from: string | null;
+  free_units: string | null;
+  offers_made: string;
+  is_stopped: boolean;
+  per_minute: number | null;
+  allowed: string;
+  told_at: Date | null;
+  seed: Uint8Array;
+  entries: string | null;
+  entries_hash: Uint8Array | null;
+  drawn_at: Date | null;
+}
+
+const optional = (value: string | number | null) => (value === null ? undefined : Number(value));
+
+/** @returns `undefined` for a sale that never had a queue */
+export async function readQueue(db: Database, saleId: string): Promise<QueueState | undefined> {
+  const [row] = await rows<RawQueue>(db, 'SELECT * FROM queues WHERE sale_id = ?', [saleId]);
+  return row && stateOf(row);
+}
+
+function stateOf(row: RawQueue): QueueState {
+  return {
+    saleId: row.sale_id,
+    lastNumber: Number(row.last_number),
+    head: Number(row.head),
+    hopelessFrom: optional(row.hopeless_from),
+    freeUnits: optional(row.free_units),
+    offersMade: Number(row.offers_made),
+    isStopped: row.is_stopped,
+    perMinute: optional(row.per_minute),
+    allowed: Number(row.allowed),
+    toldAt: row.told_at ?? undefined,
+    draw: { seed: row.seed, drawn: drawnOf(row) },
+  };
+}
+
+function drawnOf({ entries, entries_hash, drawn_at }: RawQueue): DrawState['drawn'] {
+  return entries === null
+    ? undefined
+    : { entries: Number(entries), entriesHash: entries_hash!, at: drawn_at! };
+}
