@@ -118,9 +118,9 @@ function pagesOf(numbers: Iterable<number>): Map<number, string> {
   const bits = new Map<number, Uint8Array>();
   for (const number of numbers) {
     const page = pageOf(number);
-    let of = bits.get(page);
-    if (!of) bits.set(page, (of = new Uint8Array(PAGE_PLACES).fill(ZERO)));
+    const of = bits.get(page) ?? new Uint8Array(PAGE_PLACES).fill(ZERO);
     of[bitOf(number)] = ONE;
+    bits.set(page, of);
   }
   return new Map([...bits].map(([page, of]) => [page, Buffer.from(of).toString('latin1')]));
 }

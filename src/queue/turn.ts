@@ -1,0 +1,45 @@
+/** Whose turn it is: shares free units among the places at the head of a queue. Pure, so that each rule can be tested alone. */
+import type { QueueSettings } from '../engine/contract.ts';
+import type { Place } from './place.ts';
+
+export interface Free {
+  readonly units: number;
+  /** Offers that may be made now, however many units there are. */
+  readonly offers: number;
+}
+
+export interface Turn {
+  /** Places that get an offer now, with the units that are offered, in the order of the queue. */
+  readonly offers: readonly { readonly place: Place; readonly quantity: number }[];
+  /** Places whose turn came while their buyers were absent. */
+  readonly absent: readonly Place[];
+  /** Whether further places may have their turn at once. If not, units or offers are used up, or the line has stopped. */
+  readonly goesOn: boolean;
+}
+
+/** @param waiting the next places that wait, in the order of the queue */
+export function nextTurn(
+  waiting: readonly Place[],
+  free: Free,
+  fit: QueueSettings['fit'],
+  isPresent: (number: number) => boolean,
+): Turn {
+  const offers: { place: Place; quantity: number }[] = [];
+  const absent: Place[] = [];
+  let { units } = free;
+  let goesOn = true;
+  for (const place of waiting) {
+    goesOn = units > 0 && offers.length < free.offers;
+    if (!goesOn) break;
+    if (!isPresent(place.number)) absent.push(place);
+    else if (place.quantity <= units || fit === 'less') {
+      const quantity = Math.min(place.quantity, units);
+      offers.push({ place, quantity });
+      units -= quantity;
+    } else if (fit === 'wait') {
+      goesOn = false;
+      break;
+    }
+  }
+  return { offers, absent, goesOn: goesOn && units > 0 && offers.length < free.offers };
+}
