@@ -1,16 +1,20 @@
-/** The line of a queue: its places in the order in which they are served. */
-import type { Database } from '../postgres/database.ts';
-import { rows } from '../postgres/database.ts';
+/**
+ * The line of a queue: its places in the order in which they are served. A place's rank counts from 1. With `fifo` the rank is the
+ * number. With `draw` the places that were given before the window opened have drawn ranks, and all later ones stand behind them.
+ */
+import { numbers } from '../postgres/array-literal.ts';
+import { type Database, rows } from '../postgres/database.ts';
+import type { NumbersByRank, RanksByNumber } from './draw/drawn-order.ts';
 import type { Place } from './place.ts';
-import { readWaiting } from './places.ts';
+import { readPlaces, readWaiting } from './places.ts';
 
-/** A place's rank counts from 1: how many places come before it, and itself. */
 export interface Line {
   rankOf(number: number): number;
-  /** The next places that wait, from a rank on, in the order of their ranks. */
+  numberAt(rank: number): number;
+  /** The next places that wait, behind a rank, in the order of their ranks. */
   waiting(db: Database, afterRank: number, most: number): Promise<Place[]>;
-  /** The rank of the place that has `ahead` waiting places before it; `undefined`: fewer wait. */
-  rankBehind(db: Database, ahead: number): Promise<number | undefined>;
+  /** The rank of the place that has `ahead` waiting places before it, behind `afterRank`; `undefined`: fewer wait. */
+  rankBehind(db: Database, afterRank: number, ahead: number): Promise<number | undefined>;
 }
 
 /** Places are served in the order in which they were given. */
@@ -25,16 +29,92 @@ export class FifoLine implements Line {
     return number;
   }
 
+  numberAt(rank: number): number {
+    return rank;
+  }
+
   waiting(db: Database, afterRank: number, most: number): Promise<Place[]> {
     return readWaiting(db, this.#saleId, afterRank, most);
   }
 
-  async rankBehind(db: Database, ahead: number): Promise<number | undefined> {
+  async rankBehind(db: Database, afterRank: number, ahead: number): Promise<number | undefined> {
     const [row] = await rows<{ number: string }>(
       db,
-      "SELECT number::text FROM places WHERE sale_id = ? AND state = 'waiting' ORDER BY number OFFSET ? LIMIT 1",
-      [this.#saleId, ahead],
+      `SELECT number::text FROM places WHERE sale_id = ? AND state = 'waiting' AND number > ?
+       ORDER BY number OFFSET ? LIMIT 1`,
+      [this.#saleId, afterRank, ahead],
     );
     return row && Number(row.number);
+  }
+}
+
+/** Ranks that are looked at together: places that have left are between those that wait. */
+const RANKS_AT_ONCE = 1_024;
+
+/** Places are served in the drawn order. */
+export class DrawnLine implements Line {
+  readonly #saleId: string;
+  readonly #numbers: NumbersByRank;
+  readonly #ranks: RanksByNumber;
+  readonly #behind: FifoLine;
+
+  constructor(saleId: string, drawn: NumbersByRank) {
+    this.#saleId = saleId;
+    this.#numbers = drawn;
+    this.#ranks = drawn.ranksByNumber();
+    this.#behind = new FifoLine(saleId);
+  }
+
+  get #entries(): number {
+    return this.#numbers.array.length;
+  }
+
+  rankOf(number: number): number {
+    return number <= this.#entries ? this.#ranks.rankOf(number) : number;
+  }
+
+  numberAt(rank: number): number {
+    return rank <= this.#entries ? this.#numbers.numberAt(rank) : rank;
+  }
+
+  async waiting(db: Database, afterRank: number, most: number): Promise<Place[]> {
+    const found: Place[] = [];
+    let after = afterRank;
+    for (; after < this.#entries && found.length < most; after += RANKS_AT_ONCE) {
+      const drawn = await readPlaces(db, this.#saleId, this.#numbersBehind(after));
+      found.push(...this.#inOrder(drawn.filter(({ state }) => state === 'waiting')));
+    }
+    if (found.length < most)
+      found.push(...(await this.#behind.waiting(db, Math.max(after, this.#entries), most - found.length)));
+    return found.slice(0, most);
+  }
+
+  async rankBehind(db: Database, afterRank: number, ahead: number): Promise<number | undefined> {
+    let left = ahead;
+    for (let after = afterRank; after < this.#entries; after += RANKS_AT_ONCE) {
+      const waiting = await this.#waitingNumbers(db, this.#numbersBehind(after));
+      if (waiting.length > left)
+        return waiting.map((number) => this.rankOf(number)).sort((a, b) => a - b)[left];
+      left -= waiting.length;
+    }
+    return this.#behind.rankBehind(db, Math.max(afterRank, this.#entries), left);
+  }
+
+  #numbersBehind(rank: number): number[] {
+    const count = Math.min(RANKS_AT_ONCE, this.#entries - rank);
+    return Array.from({ length: count }, (_, i) => this.#numbers.numberAt(rank + 1 + i));
+  }
+
+  #inOrder(places: readonly Place[]): Place[] {
+    return places.toSorted((a, b) => this.rankOf(a.number) - this.rankOf(b.number));
+  }
+
+  async #waitingNumbers(db: Database, of: readonly number[]): Promise<number[]> {
+    const found = await rows<{ number: string }>(
+      db,
+      "SELECT number::text FROM places WHERE sale_id = ? AND number = ANY (?::bigint[]) AND state = 'waiting'",
+      [this.#saleId, numbers(of)],
+    );
+    return found.map((row) => Number(row.number));
   }
 }

@@ -30,10 +30,10 @@ export interface QueueState {
 export interface DrawState {
   /** 32 bytes. It must not leave this program before the draw. */
   readonly seed: Uint8Array;
+  /** Makes the salts of the entries' digests (draw/entry-digest.ts). */
+  readonly saltKey: Uint8Array;
   /** The draw has been: places with numbers up to `entries` were shuffled. */
-  readonly drawn:
-    | { readonly entries: number; readonly entriesHash: Uint8Array; readonly at: Date }
-    | undefined;
+  readonly drawn: { readonly entries: number; readonly entriesHash: string; readonly at: Date } | undefined;
 }
 
 interface RawQueue {
@@ -48,8 +48,9 @@ interface RawQueue {
   allowed: string;
   told_at: Date | null;
   seed: Uint8Array;
+  salt_key: Uint8Array;
   entries: string | null;
-  entries_hash: Uint8Array | null;
+  entries_hash: string | null;
   drawn_at: Date | null;
 }
 
@@ -73,12 +74,11 @@ function stateOf(row: RawQueue): QueueState {
     perMinute: optional(row.per_minute),
     allowed: Number(row.allowed),
     toldAt: row.told_at ?? undefined,
-    draw: { seed: row.seed, drawn: drawnOf(row) },
+    draw: { seed: row.seed, saltKey: row.salt_key, drawn: drawnOf(row) },
   };
 }
 
 function drawnOf({ entries, entries_hash, drawn_at }: RawQueue): DrawState['drawn'] {
-  return entries === null
-    ? undefined
-    : { entries: Number(entries), entriesHash: entries_hash!, at: drawn_at! };
+  if (drawn_at === null) return undefined;
+  return { entries: Number(entries), entriesHash: entries_hash!, at: drawn_at };
 }

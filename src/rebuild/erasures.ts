@@ -16,6 +16,7 @@ import { numbers } from '../postgres/array-literal.ts';
 import { type Database, rows } from '../postgres/database.ts';
 import { despiteDeadlocks } from '../postgres/deadlock.ts';
 import { ofBuyer } from '../postgres/live-orders.ts';
+import { erasePlaces } from '../queue/erasure.ts';
 import { closeMovement, writeMovement } from '../sales/ledger.ts';
 
 /** An erasure that can be carried out now. */
@@ -191,11 +192,7 @@ async function replaceId(
      WHERE order_id = ANY (?::bigint[])`,
     [pseudonym, ...RESERVED_PREFIXES, ids],
   );
-  await trx.raw('UPDATE places SET buyer_id = ? WHERE sale_id = ? AND buyer_id = ?', [
-    pseudonym,
-    saleId,
-    buyerId,
-  ]);
+  await erasePlaces(trx, saleId, { buyerId, pseudonym });
   await trx.raw('UPDATE stock_returns SET buyer_id = ? WHERE buyer_id = ? AND order_id = ANY (?::bigint[])', [
     pseudonym,
     buyerId,

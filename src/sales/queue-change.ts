@@ -12,8 +12,9 @@ import {
 import { WrongState } from '../operations/sale-operations.ts';
 import { rows } from '../postgres/database.ts';
 import { refuseBesideOlderNodes } from '../postgres/older-nodes.ts';
+import { newSaltKey } from '../queue/draw/entry-digest.ts';
+import { newSeed } from '../queue/draw/seed.ts';
 import type { NewMovement } from './ledger.ts';
-import { newSeed } from './queue-seed.ts';
 import type { SaleRow } from './sale-rows.ts';
 
 /** For `refuseBesideOlderNodes`. */
@@ -34,10 +35,10 @@ export async function changeQueue(
     })),
   );
   if (isDeepStrictEqual(after, sale.queue)) return undefined;
-  await trx.raw('INSERT INTO queues (sale_id, seed) VALUES (?, ?) ON CONFLICT (sale_id) DO NOTHING', [
-    sale.id,
-    newSeed(),
-  ]);
+  await trx.raw(
+    'INSERT INTO queues (sale_id, seed, salt_key) VALUES (?, ?, ?) ON CONFLICT (sale_id) DO NOTHING',
+    [sale.id, Buffer.from(newSeed()), Buffer.from(newSaltKey())],
+  );
   if (after && after.order !== sale.queue?.order) await refuseLateDraw(trx, sale.id, after.order);
   if (!sale.queue) await refuseBesideOlderNodes(trx, SELL_PAST_QUEUES);
   const { offerSeconds, presenceSeconds, maxWaiting, fit } = after ?? QUEUE_DEFAULTS;

@@ -7,7 +7,8 @@ import { rulesOf } from '../engine/sale/rules.ts';
 import { saleToJson } from '../engine/sale/sale-json.ts';
 import { SaleArchived, UnknownSale } from '../operations/sale-operations.ts';
 import { rows } from '../postgres/database.ts';
-import { newSeed } from './queue-seed.ts';
+import { newSaltKey } from '../queue/draw/entry-digest.ts';
+import { newSeed } from '../queue/draw/seed.ts';
 
 /** A sale as stored in Postgres. */
 export interface SaleRow {
@@ -70,7 +71,7 @@ export async function insertSale(db: Knex, sale: Sale, { actor, reason }: Author
          queue, offer_seconds, presence_seconds, max_waiting, fit)
        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING RETURNING id, queue
      ), lined AS (
-       INSERT INTO queues (sale_id, seed) SELECT id, ?::bytea FROM made WHERE queue <> 'off'
+       INSERT INTO queues (sale_id, seed, salt_key) SELECT id, ?::bytea, ?::bytea FROM made WHERE queue <> 'off'
      ), noted AS (
        INSERT INTO stock_movements (sale_id, units, reason, actor, action, detail, applied_at)
        SELECT id, 0, ?, ?, 'create', ?::jsonb, now() FROM made
@@ -97,7 +98,8 @@ export async function insertSale(db: Knex, sale: Sale, { actor, reason }: Author
       queue.presenceSeconds,
       queue.maxWaiting,
       queue.fit,
-      newSeed(),
+      Buffer.from(newSeed()),
+      Buffer.from(newSaltKey()),
       reason,
       actor,
       JSON.stringify(settingsOf(sale)),

@@ -21,8 +21,9 @@ CREATE TABLE queues (
   sale_id text COLLATE "C" PRIMARY KEY,
   last_number bigint NOT NULL DEFAULT 0,
   seed bytea NOT NULL CHECK (octet_length(seed) = 32),
+  salt_key bytea NOT NULL CHECK (octet_length(salt_key) = 32),
   entries bigint,
-  entries_hash bytea,
+  entries_hash text COLLATE "C",
   drawn_at timestamptz,
   is_stopped boolean NOT NULL DEFAULT false,
   per_minute integer CHECK (per_minute >= 1),
@@ -36,7 +37,8 @@ CREATE TABLE queues (
 COMMENT ON TABLE queues IS 'One row for each sale that has or had a queue.';
 COMMENT ON COLUMN queues.last_number IS 'The number of the newest place.';
 COMMENT ON COLUMN queues.seed IS 'Of the draw. Its SHA-256 is public from the beginning, the seed itself when drawn_at is set.';
-COMMENT ON COLUMN queues.entries IS 'Places that take part in the draw: numbers 1 to this one. Missing: there was no draw.';
+COMMENT ON COLUMN queues.salt_key IS 'Makes the salts of the entries'' digests.';
+COMMENT ON COLUMN queues.entries IS 'Places that take part in the draw: numbers 1 to this one. Missing: the window has not opened.';
 COMMENT ON COLUMN queues.is_stopped IS 'An operator has stopped the offers.';
 COMMENT ON COLUMN queues.per_minute IS 'Offers made in a minute at most. Missing: as many as there are units.';
 COMMENT ON COLUMN queues.allowed IS 'Offers that may still be made while they are stopped: what an operator hands out.';
@@ -52,11 +54,13 @@ CREATE TABLE places (
   state text COLLATE "C" NOT NULL DEFAULT 'waiting' CHECK (state IN ('waiting', 'offered', 'bought', 'lapsed', 'left')),
   reason text COLLATE "C" CHECK (reason IN ('asked', 'absent', 'limit')),
   order_id bigint,
+  digest text COLLATE "C",
   given_at timestamptz NOT NULL DEFAULT now(),
   ended_at timestamptz,
   PRIMARY KEY (sale_id, number)
 );
 COMMENT ON COLUMN places.order_id IS 'The order that is or was its offer.';
+COMMENT ON COLUMN places.digest IS 'Of its entry in a draw, once the buyer was erased. Before, it is calculated.';
 COMMENT ON COLUMN places.reason IS 'Why it has left.';
 CREATE UNIQUE INDEX places_of_buyer ON places (sale_id, buyer_id) WHERE state IN ('waiting', 'offered');
 CREATE INDEX places_ended ON places (sale_id, buyer_id, number) WHERE state NOT IN ('waiting', 'offered');

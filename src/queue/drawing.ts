@@ -1,0 +1,95 @@
+/**
+ * The draw of a sale's queue, by the head, when the window opens. docs/internals/draw.md says what it proves.
+ *
+ *   window opens ──the entries are fixed: all numbers so far──> hashed ──the hash is stored, the seed is public──> drawn
+ *
+ * | the head dies | a reader sees | the next head |
+ * |---|---|---|
+ * | before the entries are fixed | no draw; later places are entries too | fixes them |
+ * | before the hash is stored | which numbers are entries | hashes the same entries |
+ * | after that | the draw | calculates the same order |
+ */
+import { setImmediate as nextTurnOfLoop } from 'node:timers/promises';
+import { type Database, rows } from '../postgres/database.ts';
+import { drawInSteps, type NumbersByRank } from './draw/drawn-order.ts';
+import { type Digest, EntriesHash } from './draw/entries-hash.ts';
+import { entryDigest, entrySalt } from './draw/entry-digest.ts';
+import type { DrawState, QueueState } from './queue-state.ts';
+
+/** Entries that are read together. */
+const PAGE_ENTRIES = 5_000;
+
+/** @returns the draw of a sale whose window has opened; made now if there was none yet */
+export async function drawOf(db: Database, state: QueueState): Promise<NumbersByRank> {
+  const drawn = state.draw.drawn ?? (await fixDraw(db, state));
+  return orderOf(state.draw.seed, drawn);
+}
+
+/** The drawn order. It takes half a second for a million places, in short steps. */
+export async function orderOf(
+  seed: Uint8Array,
+  { entries, entriesHash }: Pick<NonNullable<DrawState['drawn']>, 'entries' | 'entriesHash'>,
+): Promise<NumbersByRank> {
+  const steps = drawInSteps({ seed, entriesHash, entries });
+  for (;;) {
+    const step = steps.next();
+    if (step.done) return step.value;
+    await nextTurnOfLoop();
+  }
+}
+
+async function fixDraw(db: Database, { saleId, draw }: QueueState) {
+  const [fixed] = await rows<{ entries: string }>(
+    db,
+    'UPDATE queues SET entries = coalesce(entries, last_number) WHERE sale_id = ? RETURNING entries::text',
+    [saleId],
+  );
+  const entries = Number(fixed!.entries);
+  const entriesHash = await hashEntries(db, saleId, draw.saltKey, entries);
+  await db.raw(
+    'UPDATE queues SET entries_hash = ?, drawn_at = now() WHERE sale_id = ? AND drawn_at IS NULL',
+    [entriesHash, saleId],
+  );
+  return { entries, entriesHash };
+}
+
+async function hashEntries(
+  db: Database,
+  saleId: string,
+  saltKey: Uint8Array,
+  entries: number,
+): Promise<string> {
+  const hash = new EntriesHash(saleId);
+  for (let after = 0; after < entries; after += PAGE_ENTRIES) {
+    const last = Math.min(entries, after + PAGE_ENTRIES);
+    for (const digest of await readDigests(db, saleId, saltKey, after, last)) hash.add(digest);
+  }
+  return hash.value();
+}
+
+/** The digests of the entries from `after` + 1 to `last`. */
+export async function readDigests(
+  db: Database,
+  saleId: string,
+  saltKey: Uint8Array,
+  after: number,
+  last: number,
+): Promise<Digest[]> {
+  const found = await rows<{ number: string; buyer_id: string; digest: string | null }>(
+    db,
+    `SELECT number::text, buyer_id, digest FROM places WHERE sale_id = ? AND number > ? AND number <= ? ORDER BY number`,
+    [saleId, after, last],
+  );
+  const digests: Digest[] = new Array(last - after).fill(null);
+  for (const { number, buyer_id: buyerId, digest } of found)
+    digests[Number(number) - after - 1] =
+      digest ?? digestOf(saltKey, { saleId, number: Number(number), buyerId });
+  return digests;
+}
+
+export function digestOf(
+  saltKey: Uint8Array,
+  entry: { readonly saleId: string; readonly number: number; readonly buyerId: string },
+): string {
+  return entryDigest(entrySalt(saltKey, entry), entry);
+}

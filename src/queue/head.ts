@@ -1,0 +1,217 @@
+/**
+ * The head of all queues: one process of the shop, which makes the offers. The others stand by (events/sole-loop.ts).
+ *
+ * Its lock may be lost without notice. Two heads do no harm: they offer the same units to the same places, and an offer to a place
+ * is made once (offers.ts). Nothing is kept in memory that Postgres does not have, except the pace.
+ */
+import type { Backend, Outcome, Purchase } from '../engine/contract.ts';
+import { unitsLeft } from '../engine/sale/units-left.ts';
+import { SoleLoop } from '../events/sole-loop.ts';
+import { monotonicMs } from '../lib/monotonic.ts';
+import { type Database, rows } from '../postgres/database.ts';
+import type { SaleLocks } from '../postgres/sale-locks.ts';
+import { decodeSale, type RawSale, type SaleRow } from '../sales/sale-rows.ts';
+import { drawOf } from './drawing.ts';
+import type { HeadEvents } from './head-events.ts';
+import { DrawnLine, FifoLine, type Line } from './line.ts';
+import { Pace } from './pace.ts';
+import { EVERYBODY, type PresentPlaces, readPresent, tidyPresence } from './presence.ts';
+import { type QueueState, readQueue } from './queue-state.ts';
+import { offerUnits } from './round.ts';
+
+/** From one round to the next. Units that come back wait for at most two of them. */
+const EVERY_MS = 250;
+/** While no sale has a queue, the head looks for one this often. */
+const IDLE_MS = 2_000;
+/** Offers of one sale in one round, so that the other sales get their turn. */
+const MAX_OFFERS = 2_048;
+/** The head tells how the queue stands at least this often. */
+const TELL_MS = 1_000;
+
+export interface QueueHeadOptions {
+  readonly db: Database;
+  readonly backend: Backend;
+  readonly locks: SaleLocks;
+  readonly buy: (purchase: Purchase) => Promise<Outcome>;
+  readonly events: HeadEvents;
+}
+
+export class QueueHead {
+  readonly #options: QueueHeadOptions;
+  readonly #loop: SoleLoop;
+  readonly #paces = new Map<string, Pace>();
+  readonly #toldAt = new Map<string, number>();
+  readonly #lines = new Map<string, Line>();
+
+  constructor(options: QueueHeadOptions) {
+    this.#options = options;
+    this.#loop = new SoleLoop({
+      locks: options.locks,
+      name: ':queues',
+      // Buyers wait for it, so it never waits for them.
+      backpressure: { isLoadHigh: () => false, maxMs: 0 },
+      step: (signal) => this.#step(signal),
+      crashed: (error, retryMs) => options.events.crashed({ error, retryMs }),
+    });
+  }
+
+  start(): void {
+    this.#loop.start();
+  }
+
+  /** Ends after the round under way. */
+  stop(): Promise<void> {
+    return this.#loop.stop();
+  }
+
+  /** @returns how long to rest */
+  async #step(signal: AbortSignal): Promise<number> {
+    const sales = await readQueuedSales(this.#options.db);
+    this.#forget(new Set(sales.map(({ sale }) => sale.id)));
+    if (sales.length === 0) return IDLE_MS;
+    let isMore = false;
+    for (const sale of sales) {
+      if (signal.aborted) break;
+      isMore = (await this.#serve(sale)) || isMore;
+    }
+    return isMore ? 0 : EVERY_MS;
+  }
+
+  /** @returns whether the next round is to follow at once */
+  async #serve(row: QueuedSale): Promise<boolean> {
+    const saleId = row.sale.id;
+    try {
+      const state = await readQueue(this.#options.db, saleId);
+      return state !== undefined && (await this.#round(row, state));
+    } catch (error) {
+      this.#options.events.saleFailed({ saleId, error });
+      return false;
+    }
+  }
+
+  async #round(row: QueuedSale, state: QueueState): Promise<boolean> {
+    const { db, backend, buy, events } = this.#options;
+    const { sale, generation } = row;
+    const { presenceSeconds, fit } = sale.queue!;
+    const line = row.hasOpened ? await this.#lineOf(row, state) : undefined;
+    const free = unitsLeft(await backend.sales.snapshot(sale.id, sale.segments, generation));
+    // Before the line is known, or while the sale is being rebuilt, nobody's turn has come.
+    if (!line || free === undefined) return false;
+    const present = presenceSeconds === 0 ? EVERYBODY : await readPresent(db, sale.id, presenceSeconds);
+    const offers = row.state === 'open' ? this.#mayOffer(state) : 0;
+    const round = { saleId: sale.id, line, fit, present, free: { units: free, offers }, head: state.head };
+    const made = await offerUnits({ db, buy, events }, round);
+    this.#paces.get(sale.id)?.used(made.offers);
+    await this.#tell(row, state, { line, present, made: made.offers, free: free - made.units });
+    return made.offers === MAX_OFFERS;
+  }
+
+  async #lineOf({ sale }: QueuedSale, state: QueueState): Promise<Line> {
+    const { db, events } = this.#options;
+    // An order that was drawn stands, whatever the sale says now.
+    if (sale.queue!.order === 'fifo' && !state.draw.drawn) return new FifoLine(sale.id);
+    const known = this.#lines.get(sale.id);
+    if (known) return known;
+    const began = monotonicMs();
+    const drawn = await drawOf(db, state);
+    const line = new DrawnLine(sale.id, drawn);
+    this.#lines.set(sale.id, line);
+    if (!state.draw.drawn)
+      events.drawn({ saleId: sale.id, entries: drawn.array.length, tookMs: monotonicMs() - began });
+    return line;
+  }
+
+  #mayOffer({ saleId, isStopped, allowed, perMinute }: QueueState): number {
+    if (isStopped) return Math.min(allowed, MAX_OFFERS);
+    if (perMinute === undefined) {
+      this.#paces.delete(saleId);
+      return MAX_OFFERS;
+    }
+    const pace = this.#paces.get(saleId) ?? new Pace();
+    this.#paces.set(saleId, pace);
+    return Math.min(pace.allowed(perMinute, monotonicMs()), MAX_OFFERS);
+  }
+
+  /** Writes how the queue stands, for the nodes, which tell those who wait. */
+  async #tell(row: QueuedSale, state: QueueState, now: Standing): Promise<void> {
+    const saleId = row.sale.id;
+    const { presenceSeconds } = row.sale.queue!;
+    const isDue = monotonicMs() - (this.#toldAt.get(saleId) ?? Number.NEGATIVE_INFINITY) >= TELL_MS;
+    if (now.made === 0 && !isDue) return;
+    this.#toldAt.set(saleId, monotonicMs());
+    if (presenceSeconds > 0) await tidyPresence(this.#options.db, saleId, presenceSeconds);
+    await tell(this.#options.db, state, now);
+  }
+
+  #forget(known: ReadonlySet<string>): void {
+    for (const map of [this.#paces, this.#toldAt, this.#lines])
+      for (const saleId of map.keys()) if (!known.has(saleId)) map.delete(saleId);
+  }
+}
+
+interface Standing {
+  readonly line: Line;
+  readonly present: PresentPlaces;
+  /** Offers made in this round. */
+  readonly made: number;
+  readonly free: number;
+}
+
+async function tell(
+  db: Database,
+  { saleId, head, lastNumber }: QueueState,
+  { line, present, made, free }: Standing,
+): Promise<void> {
+  const first = await line.rankBehind(db, head, 0);
+  const [offered] = await rows<{ units: string }>(
+    db,
+    `SELECT coalesce(sum(o.quantity), 0)::text AS units FROM places p JOIN orders o ON o.order_id = p.order_id
+     WHERE p.sale_id = ? AND p.state = 'offered'`,
+    [saleId],
+  );
+  const coming = free + Number(offered!.units);
+  const hopelessFrom =
+    first === undefined
+      ? undefined
+      : await hopelessRank(db, line, present, { first, last: lastNumber }, coming);
+  await db.raw(
+    `UPDATE queues SET head = coalesce(?::bigint, last_number), hopeless_from = ?, free_units = ?,
+       offers_made = offers_made + ?, allowed = CASE WHEN is_stopped THEN greatest(0, allowed - ?) ELSE allowed END,
+       told_at = now()
+     WHERE sale_id = ?`,
+    [first === undefined ? null : first - 1, hopelessFrom ?? null, free, made, made, saleId],
+  );
+}
+
+/**
+ * The first rank behind as many present places as units could still come to, each of which wants one unit at least.
+ * `undefined`: nobody is as far behind.
+ */
+async function hopelessRank(
+  db: Database,
+  line: Line,
+  present: PresentPlaces,
+  { first, last }: { readonly first: number; readonly last: number },
+  coming: number,
+): Promise<number | undefined> {
+  if (present === EVERYBODY) return line.rankBehind(db, first - 1, coming);
+  let ahead = 0;
+  let rank = first;
+  for (; rank <= last && ahead < coming; rank++) if (present.has(line.numberAt(rank))) ahead++;
+  return rank <= last ? rank : undefined;
+}
+
+/** A sale whose queue the head serves. */
+interface QueuedSale extends SaleRow {
+  /** Its window has opened, and not ended. */
+  readonly hasOpened: boolean;
+}
+
+async function readQueuedSales(db: Database): Promise<QueuedSale[]> {
+  const found = await rows<RawSale & { has_opened: boolean }>(
+    db,
+    `SELECT *, starts_at <= now() AND (ends_at IS NULL OR ends_at > now()) AS has_opened FROM sales
+     WHERE queue <> 'off' AND state <> 'closed' AND deleting_since IS NULL AND generation > 0 ORDER BY id`,
+  );
+  return found.map((row) => ({ ...decodeSale(row), hasOpened: row.has_opened }));
+}

@@ -1,0 +1,98 @@
+/**
+ * One round of the head on one sale: it offers the free units to the places whose turn it is.
+ *
+ *   free units ──shared among the next places (turn.ts)──> purchases in their names ──committed──> offered
+ *                                                     └──absent, or at the limit──> left
+ *
+ * Only the head takes units of a sale with a queue, and it offers no more than are free. So all places of a round get their offers,
+ * unless units are withdrawn meanwhile. A purchase without an answer is repeated in the next round, by its key.
+ *
+ * Crash points: docs/internals/queue.md.
+ */
+import type { Outcome, Purchase, QueueSettings } from '../engine/contract.ts';
+import type { Database } from '../postgres/database.ts';
+import type { HeadEvents } from './head-events.ts';
+import type { Line } from './line.ts';
+import { offerTo } from './offers.ts';
+import type { Place } from './place.ts';
+import { passOver } from './places.ts';
+import type { PresentPlaces } from './presence.ts';
+import { type Free, nextTurn } from './turn.ts';
+
+/** Places that are read together. */
+const PAGE = 256;
+
+export interface RoundParts {
+  readonly db: Database;
+  readonly buy: (purchase: Purchase) => Promise<Outcome>;
+  readonly events: HeadEvents;
+}
+
+export interface RoundOf {
+  readonly saleId: string;
+  readonly line: Line;
+  readonly fit: QueueSettings['fit'];
+  readonly present: Pick<PresentPlaces, 'has'>;
+  readonly free: Free;
+  /** No place of a rank up to this one waits. */
+  readonly head: number;
+}
+
+export interface Done {
+  readonly offers: number;
+  readonly units: number;
+}
+
+/** @returns the offers that were made. @throws the database's error */
+export async function offerUnits(parts: RoundParts, round: RoundOf): Promise<Done> {
+  const { db } = parts;
+  const { saleId, line, fit, present } = round;
+  let { units, offers } = round.free;
+  let made: Done = { offers: 0, units: 0 };
+  let after = round.head;
+  for (let goesOn = units > 0 && offers > 0; goesOn; ) {
+    const waiting = await line.waiting(db, after, Math.min(PAGE, offers + PAGE));
+    const turn = nextTurn(waiting, { units, offers }, fit, (number) => present.has(number));
+    await passOver(db, saleId, turn.absent, 'absent');
+    const page = await makeOffers(parts, saleId, turn.offers);
+    if (turn.absent.length > 0 || page.limited > 0)
+      parts.events.passedOver({ saleId, absent: turn.absent.length, limited: page.limited });
+    made = { offers: made.offers + page.offers, units: made.units + page.units };
+    units -= sum(turn.offers.map(({ quantity }) => quantity));
+    offers -= turn.offers.length;
+    const last = waiting.at(-1);
+    goesOn = turn.goesOn && last !== undefined && page.delayed === 0;
+    if (last) after = line.rankOf(last.number);
+  }
+  if (made.offers > 0) parts.events.offered({ saleId, ...made });
+  return made;
+}
+
+interface Page extends Done {
+  readonly limited: number;
+  readonly delayed: number;
+}
+
+async function makeOffers(
+  { db, buy, events }: RoundParts,
+  saleId: string,
+  offers: readonly { readonly place: Place; readonly quantity: number }[],
+): Promise<Page> {
+  const outcomes = await Promise.all(offers.map(({ place, quantity }) => buy(offerTo(place, quantity))));
+  const limited: Place[] = [];
+  const delayed: Outcome['code'][] = [];
+  let done: Done = { offers: 0, units: 0 };
+  for (const [i, outcome] of outcomes.entries()) {
+    const { place } = offers[i]!;
+    if (outcome.code === 'committed')
+      done = { offers: done.offers + 1, units: done.units + outcome.quantity };
+    else if (outcome.code === 'limit_reached') limited.push(place);
+    else delayed.push(outcome.code);
+  }
+  await passOver(db, saleId, limited, 'limit');
+  const [outcome] = delayed;
+  if (outcome !== undefined) events.delayed({ saleId, places: delayed.length, outcome });
+  return { ...done, limited: limited.length, delayed: delayed.length };
+}
+
+const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);
