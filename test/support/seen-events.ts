@@ -1,5 +1,7 @@
 /** Collects what a sync, or an expiry of unpaid orders, reports. */
+
 import type { ExpiryEvents } from '../../src/orders/expiry.ts';
+import type { HeadEvents } from '../../src/queue/head-events.ts';
 import type { SyncEvents } from '../../src/sync/sync-events.ts';
 
 type Info<K extends keyof SyncEvents> = Parameters<Required<SyncEvents>[K]>[0];
@@ -60,6 +62,36 @@ export class SeenExpiry implements ExpiryEvents {
     this.orders += orders;
   }
   failed({ error }: { error: unknown }): void {
+    this.failures.push(error);
+  }
+}
+
+/** What a head of the queues has reported. */
+export class SeenHead implements HeadEvents {
+  offers = 0;
+  readonly failures: unknown[] = [];
+  readonly draws: { saleId: string; entries: number }[] = [];
+  readonly delays: string[] = [];
+  absent = 0;
+  limited = 0;
+
+  offered({ offers }: { offers: number }): void {
+    this.offers += offers;
+  }
+  passedOver({ absent, limited }: { absent: number; limited: number }): void {
+    this.absent += absent;
+    this.limited += limited;
+  }
+  delayed({ outcome }: { outcome: string }): void {
+    this.delays.push(outcome);
+  }
+  drawn(info: { saleId: string; entries: number }): void {
+    this.draws.push(info);
+  }
+  saleFailed({ error }: { error: unknown }): void {
+    this.failures.push(error);
+  }
+  crashed({ error }: { error: unknown }): void {
     this.failures.push(error);
   }
 }

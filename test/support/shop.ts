@@ -21,13 +21,14 @@ import { OrderService } from '../../src/orders/order-service.ts';
 import { type Database, openDatabase, rows } from '../../src/postgres/database.ts';
 import { migrate } from '../../src/postgres/migrate.ts';
 import { LocalLocks, type SaleLocks } from '../../src/postgres/sale-locks.ts';
+import { QueueHead } from '../../src/queue/head.ts';
 import { readSale } from '../../src/sales/sale-rows.ts';
 import { SaleService } from '../../src/shop/sale-service.ts';
 import { Sync } from '../../src/sync/sync.ts';
 import { BY } from './author.ts';
 import { freshDatabase, freshPrefix, redisUrl } from './fixtures.ts';
 import { LONG_TIMEOUTS } from './long-timeouts.ts';
-import { SeenEvents, SeenExpiry } from './seen-events.ts';
+import { SeenEvents, SeenExpiry, SeenHead } from './seen-events.ts';
 import { Till } from './till.ts';
 
 const SILENT = pino({ enabled: false });
@@ -182,11 +183,32 @@ export class Shop implements AsyncDisposable {
     return seen;
   }
 
+  /** Starts the head of the queues, as a node does. @param hangs it is stopped by nobody, like a head whose process hangs */
+  startHead(
+    buy: Buy,
+    { backend = this.backend, db = this.db, locks = this.locks, hangs = false }: HeadSpec = {},
+  ) {
+    const seen = new SeenHead();
+    const head = new QueueHead({ db, backend, locks, buy, events: seen });
+    head.start();
+    let stopped: Promise<void> | undefined;
+    const stop = () => (stopped ??= head.stop());
+    if (!hangs) this.#ends.push(stop);
+    return { seen, stop };
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     for (const end of this.#ends.reverse()) await end();
     await this.backend.close();
     await this.db.destroy();
   }
+}
+
+interface HeadSpec {
+  readonly db?: Database;
+  readonly backend?: Backend;
+  readonly locks?: SaleLocks;
+  readonly hangs?: boolean;
 }
 
 interface EngineSpec extends Partial<Pick<EngineOptions, 'requestDeadlineMs' | 'checkToken'>> {

@@ -188,7 +188,7 @@ $$;
 
 -- Part of stockade_apply_batch: the orders whose note names a place are the offers to these places. Returns their ids, or null if
 -- there are none. A place that waits no longer refuses its order, as the limit of a buyer does.
-CREATE FUNCTION stockade_note_offers(order_ids bigint[], order_notes text[]) RETURNS bigint[] LANGUAGE plpgsql AS $
+CREATE FUNCTION stockade_note_offers(order_ids bigint[], order_notes text[]) RETURNS bigint[] LANGUAGE plpgsql AS $$
 DECLARE
   offers bigint[];
   places_of bigint[];
@@ -350,7 +350,7 @@ $$;
 
 -- As in 021. While a sale is paused, its offers do not expire: nobody could accept them.
 CREATE OR REPLACE FUNCTION stockade_expire_orders(most integer, OUT order_ids bigint[], OUT due_since timestamptz)
-LANGUAGE plpgsql AS $
+LANGUAGE plpgsql AS $$
 DECLARE
   -- As an array, so that it is read once and not for each order.
   paused text[] := ARRAY(SELECT s.id FROM sales s WHERE s.queue <> 'off' AND s.state = 'paused');
