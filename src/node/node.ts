@@ -13,9 +13,11 @@ import { httpUrl } from '../config/values/hosts.ts';
 import type { Teardown } from '../lib/teardown.ts';
 import { withTimeout } from '../lib/with-timeout.ts';
 import type { SaleOperations, SaleStatus } from '../operations/sale-operations.ts';
+import type { Buy } from '../orders/late-payment.ts';
 import { ConsoleFeed } from './console/console-feed.ts';
 import { nodeSources } from './console/node-sources.ts';
 import { lostOrderNames } from './lost-order-names.ts';
+import { watchHead } from './observability/head-watch.ts';
 import { NodeMetrics } from './observability/node-metrics.ts';
 import { whyNotSelling } from './observability/readiness.ts';
 import { openTraces } from './open-traces.ts';
@@ -27,6 +29,7 @@ import { workersPossible } from './process/http-server.ts';
 import type { Log } from './process/log.ts';
 import { Stage } from './process/stage.ts';
 import { startOrRelease } from './process/start.ts';
+import { startQueueHead } from './queue-head.ts';
 import { openDirectory, openShop, startBackgroundWork } from './shop.ts';
 import { settingsOfNode } from './stores/shared-settings.ts';
 import { StoreWatch } from './stores/store-watch.ts';
@@ -87,7 +90,9 @@ async function start(wanted: Config, log: Log, teardown: Teardown): Promise<Runn
     { config, log, stores, board, directory, uncommitted, workers, drainables },
     teardown,
   );
-  const services = operationsOn(stores, (purchase) => workers[0]!.buy(purchase));
+  const buy: Buy = (purchase) => workers[0]!.buy(purchase);
+  startQueueHead(stores, buy, watchHead(log), teardown);
+  const services = operationsOn(stores, buy);
   const notReady = () => stage.notReady();
   const consoles = new ConsoleFeed(
     nodeSources({
