@@ -1,6 +1,6 @@
 /**
  * The changes of orders in Postgres: each is one call and one transaction (migrations/005-order-changes.sql and
- * migrations/021-deleted-sales.sql; operators' changes, which are stored with operator and reason, in migrations/013-who-and-why.sql).
+ * migrations/023-queue.sql; operators' changes, which are stored with operator and reason, in migrations/013-who-and-why.sql).
  */
 import type { Author } from '../engine/sale/author.ts';
 import type { Order, OrderChange, PayType } from '../operations/order-operations.ts';

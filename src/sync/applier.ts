@@ -1,6 +1,6 @@
 /**
  * Applies batches to Postgres and announces them, two at a time: while one commit waits for the disk, the next batch
- * does its work (migrations/022-draft-since.sql).
+ * does its work (migrations/023-queue.sql).
  *
  *   begun ──> applied ──> announced
  *     ├──the cursors have moved──> an earlier batch was under way: tried once more after it

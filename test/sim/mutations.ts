@@ -239,7 +239,7 @@ export const MUTATIONS: readonly Mutation[] = [
   mutation(
     'sync: the cursor is not checked',
     'lostLocks',
-    edit('postgres/migrations/022-draft-since.sql', ' AND c.position = n.since;', ';'),
+    edit('postgres/migrations/023-queue.sql', ' AND c.position = n.since;', ';'),
   ),
   mutation(
     'rebuild: without freeze',
@@ -273,7 +273,7 @@ export const MUTATIONS: readonly Mutation[] = [
     'expiry: paid orders expire',
     'paidTooLate',
     edit(
-      'postgres/migrations/021-deleted-sales.sql',
+      'postgres/migrations/023-queue.sql',
       "WHERE o.status = 'unpaid' AND",
       "WHERE o.status IN ('unpaid', 'paid') AND",
     ),
@@ -282,7 +282,7 @@ export const MUTATIONS: readonly Mutation[] = [
     'payment: an expired order is marked as paid',
     'paidTooLate',
     edit(
-      'postgres/migrations/021-deleted-sales.sql',
+      'postgres/migrations/023-queue.sql',
       "stands.expires_at <= now()) THEN 'late'",
       "stands.expires_at <= now()) THEN 'possible'",
     ),
@@ -300,7 +300,7 @@ export const MUTATIONS: readonly Mutation[] = [
     'refund: a late payment returns the units a second time',
     'paidTooLate',
     edit(
-      'postgres/migrations/021-deleted-sales.sql',
+      'postgres/migrations/023-queue.sql',
       "ELSIF stands.status = 'paid' THEN",
       "ELSIF change = 'refund' THEN",
     ),
@@ -348,7 +348,7 @@ export const MUTATIONS: readonly Mutation[] = [
     'draftsOverSetClocks',
     edit('rebuild/draft.ts', "draft_since = 'infinity'", 'draft_since = now()'),
     edit(
-      'postgres/migrations/022-draft-since.sql',
+      'postgres/migrations/023-queue.sql',
       'live_orders = live_orders + sale_orders[i],\n        draft_since = least(draft_since, now())',
       'live_orders = live_orders + sale_orders[i]',
     ),
@@ -424,7 +424,7 @@ export const MUTATIONS: readonly Mutation[] = [
     'sync: a cursor is found by its segment, whatever its sale',
     'madeAgainLater',
     edit(
-      'postgres/migrations/022-draft-since.sql',
+      'postgres/migrations/023-queue.sql',
       'WHERE c.sale_id = n.sale_id AND c.segment',
       'WHERE c.segment',
     ),

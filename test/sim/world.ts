@@ -21,6 +21,8 @@ const TABLES = [
     'order_changes',
     'erasures',
     'deleted_sales',
+    'queues',
+    'places',
   ],
 ];
 

@@ -45,8 +45,9 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   'client/generated': [],
   client: ['client/generated'],
   'operations/console': ['engine', 'operations'],
-  sales: ['engine', 'engine/sale', 'operations', 'postgres', 'operations/console'],
+  sales: ['engine', 'queue/draw', 'engine/sale', 'operations', 'postgres', 'operations/console'],
   orders: ['engine', 'lib', 'engine/sale', 'operations', 'postgres', 'sales'],
+  queue: ['engine', 'lib', 'queue/draw', 'engine/sale', 'operations', 'postgres', 'events', 'sales', 'orders'],
   rebuild: [
     'engine',
     'lib',
@@ -56,6 +57,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'postgres',
     'sync/apply',
     'sales',
+    'queue',
   ],
   verify: [
     'engine',
@@ -159,6 +161,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'node/process',
     'traces',
     'orders',
+    'queue',
     'rebuild',
     'deletion',
     'sync',
@@ -205,6 +208,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'operations/console',
     'sales',
     'orders',
+    'queue',
     'rebuild',
     'deletion',
     'shop',
@@ -299,7 +303,7 @@ const OWNERS: Readonly<Record<string, readonly string[]>> = {
     'cli/doctor',
   ],
   // Types of transactions, in what is done in one.
-  knex: ['postgres', 'orders', 'rebuild', 'deletion', 'sales', 'sync/apply'],
+  knex: ['postgres', 'orders', 'queue', 'rebuild', 'deletion', 'sales', 'sync/apply'],
   pg: ['postgres', 'cli/doctor'],
   '@electric-sql/pglite': ['node', 'cli/doctor'],
   '@electric-sql/pglite-socket': ['node', 'cli/doctor'],
