@@ -59,7 +59,7 @@ export interface VerifyReport {
   readonly saleId: string;
   /** Every unit is accounted for, and there are no faults. */
   readonly ok: boolean;
-  /** The two equations of `verify`; only the first while the segments can't be counted. */
+  /** The equations of `verify`; the second one is missing while the segments can't be counted, the third without a queue. */
   readonly identities: readonly Identity[];
   /** All differences, faults first. */
   readonly differences: readonly Difference[];

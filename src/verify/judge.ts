@@ -3,12 +3,14 @@
  *
  *   initial + movements = stock + units in live orders     (all in Postgres)
  *   stock = where the unsold units are                     (Postgres and backend: stock.ts)
+ *   places given = places in each state                    (of a queue: places.ts)
  */
 
 import { counted } from '../lib/counted.ts';
 import type { Identity, VerifyReport } from '../operations/verify-report.ts';
 import { gapFindings } from './counters.ts';
 import { countsOf, type Finding, fault, identity, type Look, term, underWay, waiting } from './finding.ts';
+import { judgePlaces, placeIdentity } from './places.ts';
 import type { RepairStep } from './repair-step.ts';
 import { judgeStock } from './stock.ts';
 import type { Truth } from './truth.ts';
@@ -26,6 +28,7 @@ export interface Judgement {
 }
 
 export function judge(look: Look): Judgement {
+  const { places } = look.truth;
   const soldGap = soldIdentity(look.truth).difference;
   const isArchived = look.truth.row.archivedAt !== undefined;
   const isBuilding = !isArchived && isBeingBuilt(look);
@@ -33,12 +36,17 @@ export function judge(look: Look): Judgement {
   return {
     soldGap,
     isBuilding,
-    identities: [soldIdentity(look.truth), ...(stock ? [stock.identity] : [])],
+    identities: [
+      soldIdentity(look.truth),
+      ...(stock ? [stock.identity] : []),
+      ...(places ? [placeIdentity(places)] : []),
+    ],
     findings: [
       ...look.truth.aboveLimit.map((what) =>
         fault('foreign_postgres', 0, `${what}: the engine takes no order beyond the limit`),
       ),
       ...judgeLiveOrders(look, soldGap),
+      ...(places ? judgePlaces(places) : []),
       ...(isArchived ? judgeArchived(look, soldGap) : isBuilding ? [building(look)] : judgeBackend(look)),
       ...(stock?.findings ?? []),
     ],

@@ -3,6 +3,8 @@ export type RepairStep =
   | { readonly kind: 'returns' | 'changes' | 'transfers' | 'state' | 'rebuild' }
   /** The number of live orders in the sale's row is wrong. */
   | { readonly kind: 'live orders' }
+  /** The states of places differ from what their orders prove. */
+  | { readonly kind: 'places' }
   | { readonly kind: 'withdrawals'; readonly ageS: number }
   /** One counter of a segment is wrong; the two others, and Postgres, prove its right value. */
   | {

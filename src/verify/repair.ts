@@ -3,7 +3,8 @@
  * or the process that makes a change would take, or a write that compares first (correct.lua). If another process takes a
  * step meanwhile, this one does nothing. If this process dies, some of the differences remain.
  *
- * Postgres is the truth and is never changed. One exception: a wrong number of live orders is counted again.
+ * Postgres is the truth and is never changed. Two exceptions: a wrong number of live orders is counted again, and places of the
+ * queue get the states that their orders prove.
  */
 
 import pLimit from 'p-limit';
@@ -24,6 +25,7 @@ import { followForsaken, followMovements, OWN_TIME_S } from '../sales/movements.
 import { readSale } from '../sales/sale-rows.ts';
 import type { Finding } from './finding.ts';
 import { foreignWriteIn } from './foreign-write.ts';
+import { repairPlaces } from './places.ts';
 import type { MissingRecord, RepairStep } from './repair-step.ts';
 import { examine } from './verify.ts';
 
@@ -66,7 +68,9 @@ function inOrder(findings: readonly Finding[]): Finding[] {
     rebuild,
     ...findings.filter(
       ({ isFault, repair, cause }) =>
-        isFault && cause === 'foreign_postgres' && (!repair || repair.kind === 'live orders'),
+        isFault &&
+        cause === 'foreign_postgres' &&
+        (!repair || repair.kind === 'live orders' || repair.kind === 'places'),
     ),
   ];
 }
@@ -126,6 +130,10 @@ async function carryOut(stores: RepairStores, saleId: string, step: RepairStep):
     }
     case 'live orders':
       return done(`counted ${counted(await countLiveOrders(db, saleId), 'live order')} in Postgres`);
+    case 'places':
+      return done(
+        `gave ${counted(await repairPlaces(db, saleId), 'place')} of the queue the state that its order proves`,
+      );
     case 'state':
       await followState(db, backend, saleId);
       return done("gave the segments the sale's state");

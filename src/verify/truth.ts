@@ -5,6 +5,7 @@ import { type Database, rows } from '../postgres/database.ts';
 import { LIVE } from '../postgres/live-orders.ts';
 import { readLosses } from '../rebuild/lost-orders.ts';
 import { readKnownSale, type SaleRow } from '../sales/sale-rows.ts';
+import { type PlaceCounts, readPlaceCounts } from './places.ts';
 
 /** At most this many buyers above their limit are named. */
 const NAMED_BUYERS = 20;
@@ -40,6 +41,8 @@ export interface Truth {
   readonly pendingResizes: Pending;
   /** Id of the ledger's newest row; 0: none. */
   readonly lastMovement: string;
+  /** `undefined`: the sale never had a queue. */
+  readonly places: PlaceCounts | undefined;
 }
 
 /** @throws UnknownSale */
@@ -65,8 +68,10 @@ export async function readTruth(db: Database, saleId: string): Promise<Truth> {
       const [given] = await rows<Record<string, string>>(trx, MOVEMENTS, [generation, generation, saleId]);
       const [returns] = await rows<Record<string, string>>(trx, RETURNS, [generation, saleId]);
       const losses = await readLosses(trx, saleId);
+      const places = await readPlaceCounts(trx, saleId);
       return {
         row,
+        places,
         cursors: await readCursors(trx, saleId),
         movements: Number(given!.movements),
         liveUnits: Number(sold!.units),

@@ -423,11 +423,7 @@ export const MUTATIONS: readonly Mutation[] = [
   mutation(
     'sync: a cursor is found by its segment, whatever its sale',
     'madeAgainLater',
-    edit(
-      'postgres/migrations/023-queue.sql',
-      'WHERE c.sale_id = n.sale_id AND c.segment',
-      'WHERE c.segment',
-    ),
+    edit('postgres/migrations/023-queue.sql', 'WHERE c.sale_id = n.sale_id AND c.segment', 'WHERE c.segment'),
   ),
   mutation(
     'hand-over: the lock is not released',

@@ -47,7 +47,17 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   'operations/console': ['engine', 'operations'],
   sales: ['engine', 'queue/draw', 'engine/sale', 'operations', 'postgres', 'operations/console'],
   orders: ['engine', 'lib', 'engine/sale', 'operations', 'postgres', 'sales'],
-  queue: ['engine', 'lib', 'queue/draw', 'engine/sale', 'operations', 'postgres', 'events', 'sales', 'orders'],
+  queue: [
+    'engine',
+    'lib',
+    'queue/draw',
+    'engine/sale',
+    'operations',
+    'postgres',
+    'events',
+    'sales',
+    'orders',
+  ],
   rebuild: [
     'engine',
     'lib',
@@ -303,7 +313,7 @@ const OWNERS: Readonly<Record<string, readonly string[]>> = {
     'cli/doctor',
   ],
   // Types of transactions, in what is done in one.
-  knex: ['postgres', 'orders', 'queue', 'rebuild', 'deletion', 'sales', 'sync/apply'],
+  knex: ['postgres', 'orders', 'queue', 'rebuild', 'verify', 'deletion', 'sales', 'sync/apply'],
   pg: ['postgres', 'cli/doctor'],
   '@electric-sql/pglite': ['node', 'cli/doctor'],
   '@electric-sql/pglite-socket': ['node', 'cli/doctor'],

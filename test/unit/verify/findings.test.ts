@@ -53,6 +53,7 @@ function lookOf({ truth = {}, row = {}, segments = [], look = {} }: Spec): Look 
     ...{ returned: 0, toppedUp: 0, withdrawn: 0 },
     ...{ pendingReturns: NOTHING, pendingTopUps: NOTHING, openWithdrawals: NOTHING },
     ...{ pendingChanges: NOTHING, pendingResizes: NOTHING },
+    places: undefined,
     lastMovement: '0',
     ...truth,
   };

@@ -19,6 +19,7 @@ const TRUTH: Truth = {
   ...{ returned: 0, toppedUp: 0, withdrawn: 0 },
   ...{ pendingReturns: NOTHING, pendingTopUps: NOTHING, openWithdrawals: NOTHING },
   ...{ pendingChanges: NOTHING, pendingResizes: NOTHING },
+  places: undefined,
   lastMovement: '0',
 };
 const SEGMENT: SegmentCounts = {
