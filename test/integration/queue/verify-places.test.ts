@@ -52,12 +52,12 @@ test('a sale without a queue has no such equation', async () => {
   expect((await shop.service.verify(id)).identities).toHaveLength(2);
 });
 
-test('a deleted place is reported and left alone', async () => {
+test('a place that is missing is reported and left alone', async () => {
   const id = await sold();
-  await rows(shop.db, "DELETE FROM places WHERE sale_id = ? AND buyer_id = 'carl'", [id]);
+  await rows(shop.db, 'UPDATE queues SET last_number = last_number + 1 WHERE sale_id = ?', [id]);
   const report = await shop.service.verify(id, { repair: true });
   expect(report.findings).toEqual([
-    'the queue has given 4 places, and 3 are stored: places were deleted or added',
+    'the queue has given 5 places, and 4 are stored: places were deleted or added',
   ]);
   expect(report.repairs).toMatchObject([{ cause: 'foreign_postgres', done: false }]);
 });

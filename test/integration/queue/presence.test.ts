@@ -1,0 +1,111 @@
+/** Who is present, and what becomes of those who are not. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { rows } from '../../../src/postgres/database.ts';
+import {
+  markAbsent,
+  markPresent,
+  PAGE_PLACES,
+  readPresent,
+  tidyPresence,
+} from '../../../src/queue/presence.ts';
+import { readQueue } from '../../../src/queue/queue-state.ts';
+import { BY } from '../../support/author.ts';
+import { until } from '../../support/fixtures.ts';
+import { QUEUE, queued, states, untilStates } from '../../support/queue.ts';
+import { Shop } from '../../support/shop.ts';
+
+/** Long enough for a test to end within one period and the next. */
+const SECONDS = 3_600;
+let shop: Shop;
+
+beforeAll(async () => {
+  shop = await Shop.open();
+  await shop.startSync();
+});
+
+afterAll(() => shop[Symbol.asyncDispose]());
+
+const present = (saleId: string) => readPresent(shop.db, saleId, SECONDS);
+
+/** As if the bits had been complete for a long time. */
+async function complete(saleId: string): Promise<void> {
+  await tidyPresence(shop.db, saleId, SECONDS);
+  await rows(shop.db, "UPDATE queue_presence SET since = now() - interval '1 day' WHERE sale_id = ?", [
+    saleId,
+  ]);
+}
+
+test('places that a node has heard of are present, on every page', async () => {
+  const [saleId, numbers] = ['pages', [1, 2, PAGE_PLACES, PAGE_PLACES + 1, 3 * PAGE_PLACES]] as const;
+  await complete(saleId);
+  await markPresent(shop.db, saleId, SECONDS, numbers.slice(0, 3));
+  await markPresent(shop.db, saleId, SECONDS, numbers.slice(2));
+  const found = await present(saleId);
+  expect(numbers.map((number) => found.has(number))).toEqual(numbers.map(() => true));
+  expect([3, PAGE_PLACES - 1, PAGE_PLACES + 2].map((number) => found.has(number))).toEqual([
+    false,
+    false,
+    false,
+  ]);
+  expect(found.count(0, 3 * PAGE_PLACES)).toBe(4);
+  expect(found.count(1, PAGE_PLACES)).toBe(1);
+  await markAbsent(shop.db, saleId, PAGE_PLACES);
+  expect((await present(saleId)).has(PAGE_PLACES)).toBe(false);
+});
+
+test('a place is present in the period after, and absent two periods later', async () => {
+  const saleId = 'periods';
+  await complete(saleId);
+  await markPresent(shop.db, saleId, SECONDS, [7]);
+  const shift = () =>
+    rows(shop.db, 'UPDATE queue_presence SET period = period - 1 WHERE sale_id = ? AND period >= 0', [
+      saleId,
+    ]);
+  await shift();
+  expect((await present(saleId)).has(7)).toBe(true);
+  await shift();
+  expect((await present(saleId)).has(7)).toBe(false);
+  await tidyPresence(shop.db, saleId, SECONDS);
+  expect(await rows(shop.db, 'SELECT period FROM queue_presence WHERE sale_id = ?', [saleId])).toHaveLength(
+    1,
+  );
+});
+
+test('until the bits have been complete for two periods, everybody counts as present', async () => {
+  const saleId = 'new';
+  await markPresent(shop.db, saleId, SECONDS, [1]);
+  expect((await present(saleId)).has(99)).toBe(true);
+  await tidyPresence(shop.db, saleId, SECONDS);
+  expect((await present(saleId)).has(99)).toBe(true);
+  await complete(saleId);
+  expect((await present(saleId)).has(99)).toBe(false);
+});
+
+test('a buyer that is absent when its turn comes has left, and the next one gets the unit', async () => {
+  const { id } = await shop.sell({ stock: 1, ...QUEUE, presenceSeconds: SECONDS });
+  await queued(shop, id, ['anna', 'bert', 'carl']);
+  await complete(id);
+  await markPresent(shop.db, id, SECONDS, [2, 3]);
+  const { seen } = shop.startHead((await shop.startEngine()).take);
+  await untilStates(shop, id, { anna: 'left', bert: 'offered', carl: 'waiting' });
+  expect(seen).toMatchObject({ absent: 1, failures: [] });
+});
+
+test('the head tells from which rank on nothing can come', async () => {
+  const { id } = await shop.sell({ stock: 2, ...QUEUE, presenceSeconds: SECONDS });
+  await queued(shop, id, ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h']);
+  await complete(id);
+  await markPresent(shop.db, id, SECONDS, [1, 2, 3, 5, 6, 8]);
+  shop.startHead((await shop.startEngine()).take);
+  // Two offers could come back: the places 3 and 5 may still get them, 4 is absent.
+  await until(async () => (await readQueue(shop.db, id))?.hopelessFrom === 6, {
+    what: 'place 6 has no hope',
+  });
+  expect(await readQueue(shop.db, id)).toMatchObject({ head: 2, freeUnits: 0, offersMade: 2 });
+  await shop.service.change(id, { action: 'pause' }, BY);
+  await shop.service.change(id, { action: 'top-up', units: 1 }, BY);
+  await until(async () => (await readQueue(shop.db, id))?.hopelessFrom === 7, {
+    what: 'place 6 has hope again',
+  });
+  expect(await states(shop, id)).toMatchObject({ c: 'waiting', d: 'waiting' });
+});
