@@ -9,10 +9,10 @@
  * Ids have no spaces, so different values always give different texts to sign. The token does not contain sale and buyer: the
  * request names both.
  */
-import { createHmac, createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto';
+import { SIGNATURE_FORM, Signer, type SigningKeys } from './signer.ts';
 
 const VERSION = 1;
-const FORM = /^1\.(\d{1,10})\.(\d{1,10})\.([A-Za-z0-9_-]{43})$/;
+const FORM = new RegExp(`^1\\.(\\d{1,10})\\.(\\d{1,10})\\.(${SIGNATURE_FORM})$`);
 
 /**
  * - `genuine`: this shop issued it for this buyer and sale, and it is valid
@@ -27,31 +27,25 @@ export interface TokenHolder {
   readonly buyerId: string;
 }
 
-export interface PurchaseTokenSettings {
-  /** The first one signs, all are accepted: while keys are changed there are two. */
-  readonly keys: readonly Uint8Array[];
-  /** A former key. Its tokens are accepted until `untilMs`, in milliseconds since the Unix epoch. */
-  readonly outgoing?: { readonly key: Uint8Array; readonly untilMs: number } | undefined;
+export interface PurchaseTokenSettings extends SigningKeys {
   readonly ttlSeconds: number;
 }
 
 export class PurchaseTokens {
-  readonly #keys: readonly KeyObject[];
-  readonly #outgoing: { readonly key: KeyObject; readonly untilMs: number } | undefined;
+  readonly #signer: Signer;
   readonly #ttlSeconds: number;
   readonly #now: () => number;
 
   /** @param now milliseconds since the Unix epoch */
-  constructor({ keys, outgoing, ttlSeconds }: PurchaseTokenSettings, now: () => number = Date.now) {
-    this.#keys = keys.map((key) => createSecretKey(key));
-    this.#outgoing = outgoing && { ...outgoing, key: createSecretKey(outgoing.key) };
-    this.#ttlSeconds = ttlSeconds;
+  constructor(settings: PurchaseTokenSettings, now: () => number = Date.now) {
+    this.#signer = new Signer(settings, now);
+    this.#ttlSeconds = settings.ttlSeconds;
     this.#now = now;
   }
 
   issue(holder: TokenHolder, generation: number): { readonly token: string; readonly expiresAtMs: number } {
     const expiry = Math.floor(this.#now() / 1_000) + this.#ttlSeconds;
-    const mac = this.#mac(this.#keys[0]!, holder, generation, expiry);
+    const mac = this.#signer.sign(textOf(holder, generation, expiry));
     return { token: `${VERSION}.${generation}.${expiry}.${mac}`, expiresAtMs: expiry * 1_000 };
   }
 
@@ -63,23 +57,12 @@ export class PurchaseTokens {
     const parts = FORM.exec(token);
     if (!parts) return 'alien';
     const [made, expiry] = [Number(parts[1]), Number(parts[2])];
-    if (!this.#isOurs(holder, made, expiry, parts[3]!)) return 'alien';
+    if (!this.#signer.hasSigned(textOf(holder, made, expiry), parts[3]!)) return 'alien';
     if (this.#now() >= expiry * 1_000) return 'expired';
     return made < generation ? 'generation' : 'genuine';
   }
+}
 
-  #isOurs(holder: TokenHolder, generation: number, expiry: number, mac: string): boolean {
-    const given = Buffer.from(mac);
-    const hasSigned = (key: KeyObject) =>
-      timingSafeEqual(given, Buffer.from(this.#mac(key, holder, generation, expiry)));
-    if (this.#keys.some(hasSigned)) return true;
-    const outgoing = this.#outgoing;
-    return outgoing !== undefined && this.#now() < outgoing.untilMs && hasSigned(outgoing.key);
-  }
-
-  #mac(key: KeyObject, { saleId, buyerId }: TokenHolder, generation: number, expiry: number): string {
-    return createHmac('sha256', key)
-      .update(`${VERSION} ${generation} ${expiry} ${saleId} ${buyerId}`)
-      .digest('base64url');
-  }
+function textOf({ saleId, buyerId }: TokenHolder, generation: number, expiry: number): string {
+  return `${VERSION} ${generation} ${expiry} ${saleId} ${buyerId}`;
 }
