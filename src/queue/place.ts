@@ -27,6 +27,8 @@ export interface Place {
   readonly orderId: string | undefined;
   /** Until when its offer can be accepted; only while it is offered. */
   readonly offeredUntil: Date | undefined;
+  /** Units of its offer, which may be fewer than it wanted; only while it is offered. */
+  readonly offeredUnits: number | undefined;
 }
 
 /** What a buyer asks for. */

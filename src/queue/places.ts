@@ -16,10 +16,12 @@ interface RawPlace {
   reason: LeftReason | null;
   order_id: string | null;
   offered_until: Date | null;
+  offered_units: number | null;
 }
 
 const COLUMNS = `p.sale_id, p.number::text, p.buyer_id, p.quantity, p.state, p.reason, p.order_id::text,
-  CASE p.state WHEN 'offered' THEN (SELECT o.expires_at FROM orders o WHERE o.order_id = p.order_id) END AS offered_until`;
+  CASE p.state WHEN 'offered' THEN (SELECT o.expires_at FROM orders o WHERE o.order_id = p.order_id) END AS offered_until,
+  CASE p.state WHEN 'offered' THEN (SELECT o.quantity FROM orders o WHERE o.order_id = p.order_id) END AS offered_units`;
 
 function placeOf(row: RawPlace): Place {
   return {
@@ -31,6 +33,7 @@ function placeOf(row: RawPlace): Place {
     reason: row.reason ?? undefined,
     orderId: row.order_id ?? undefined,
     offeredUntil: row.offered_until ?? undefined,
+    offeredUnits: row.offered_units ?? undefined,
   };
 }
 

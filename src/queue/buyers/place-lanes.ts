@@ -1,0 +1,147 @@
+/**
+ * Gives places in batches: what is asked for while a batch of a sale is under way goes with the next one.
+ *
+ *   asked ──> in the batch that grows ──the one before has ended, and the turn of the event loop──> under way ──> answered
+ *                                   └──its time is over──> unavailable
+ *
+ * To repeat a request is always safe: a buyer keeps its place. So a batch without an answer is not repeated here, and a buyer that
+ * was answered `unavailable` may have a place.
+ */
+import { Busy, StockadeError } from '../../engine/errors.ts';
+import { monotonicMs } from '../../lib/monotonic.ts';
+import { TickScheduler } from '../../lib/tick-scheduler.ts';
+import { withTimeout } from '../../lib/with-timeout.ts';
+import type { Place, PlaceWish } from '../place.ts';
+
+/** Wishes in one call of Postgres. */
+const MAX_BATCH = 1_024;
+/** Wishes of one sale that may wait in one worker: some seconds of work for Postgres. */
+const MAX_WAITING = 32_768;
+
+export interface PlaceLanesParts {
+  /** As `givePlaces` (places.ts). */
+  readonly give: (saleId: string, wishes: readonly PlaceWish[]) => Promise<ReadonlyMap<string, Place>>;
+  readonly deadlineMs: number;
+  readonly fault: (error: unknown) => void;
+  readonly maxBatch?: number;
+  readonly maxWaiting?: number;
+}
+
+export class PlaceLanes {
+  readonly #parts: PlaceLanesParts;
+  readonly #lanes = new Map<string, PlaceLane>();
+  readonly #turns = new TickScheduler();
+
+  constructor(parts: PlaceLanesParts) {
+    this.#parts = parts;
+  }
+
+  /**
+   * The buyer's place: a new one, or the one that it has. @param saleId of a sale that exists
+   * @returns `undefined` if the queue is full, off, or over
+   * @throws Busy if too many wait; StockadeError if there is no answer in time, or Postgres has failed
+   */
+  async ask(saleId: string, wish: PlaceWish): Promise<Place | undefined> {
+    const lane = this.#lanes.get(saleId) ?? this.#open(saleId);
+    return withTimeout(this.#parts.deadlineMs, lane.ask(wish));
+  }
+
+  #open(saleId: string): PlaceLane {
+    const lane = new PlaceLane(saleId, this.#parts, this.#turns, () => this.#lanes.delete(saleId));
+    this.#lanes.set(saleId, lane);
+    return lane;
+  }
+}
+
+/** A buyer's wish. If it asks more than once, all are answered together. */
+interface Waiting {
+  readonly wish: PlaceWish;
+  readonly since: number;
+  readonly place: Promise<Place | undefined>;
+  answer(place: Place | undefined): void;
+  fail(error: Error): void;
+}
+
+class PlaceLane {
+  readonly #saleId: string;
+  readonly #parts: PlaceLanesParts;
+  readonly #turns: TickScheduler;
+  readonly #emptied: () => void;
+  /** By buyer, in the order in which they came. */
+  readonly #waiting = new Map<string, Waiting>();
+  #isRunning = false;
+
+  /** @param emptied called when nobody waits, and nothing is under way */
+  constructor(saleId: string, parts: PlaceLanesParts, turns: TickScheduler, emptied: () => void) {
+    this.#saleId = saleId;
+    this.#parts = parts;
+    this.#turns = turns;
+    this.#emptied = emptied;
+  }
+
+  ask(wish: PlaceWish): Promise<Place | undefined> {
+    const known = this.#waiting.get(wish.buyerId);
+    if (known) return known.place;
+    if (this.#waiting.size >= (this.#parts.maxWaiting ?? MAX_WAITING))
+      return Promise.reject(new Busy(`${this.#waiting.size} buyers wait for a place: try again later`));
+    const waiting = waitingFor(wish);
+    this.#waiting.set(wish.buyerId, waiting);
+    if (!this.#isRunning) void this.#run();
+    return waiting.place;
+  }
+
+  async #run(): Promise<void> {
+    this.#isRunning = true;
+    while (this.#waiting.size > 0) {
+      await this.#turns.next();
+      await this.#give(this.#next());
+    }
+    this.#isRunning = false;
+    this.#emptied();
+  }
+
+  #next(): Waiting[] {
+    const batch: Waiting[] = [];
+    const { deadlineMs, maxBatch = MAX_BATCH } = this.#parts;
+    const since = monotonicMs() - deadlineMs;
+    for (const [buyerId, waiting] of this.#waiting) {
+      if (batch.length === maxBatch) break;
+      this.#waiting.delete(buyerId);
+      // Nobody waits for the answer any more.
+      if (waiting.since < since) waiting.fail(new StockadeError('timed_out', 'no place in time'));
+      else batch.push(waiting);
+    }
+    return batch;
+  }
+
+  async #give(batch: readonly Waiting[]): Promise<void> {
+    if (batch.length === 0) return;
+    try {
+      const wishes = batch.map(({ wish }) => wish);
+      const places = await withTimeout(this.#parts.deadlineMs, this.#parts.give(this.#saleId, wishes));
+      for (const waiting of batch) waiting.answer(places.get(waiting.wish.buyerId));
+    } catch (error) {
+      if (!(error instanceof StockadeError)) this.#parts.fault(error);
+      const failed = new StockadeError('unavailable', 'places can’t be given now', { cause: error });
+      for (const waiting of batch) waiting.fail(failed);
+    }
+  }
+}
+
+function waitingFor(wish: PlaceWish): Waiting {
+  const { promise, resolve, reject } = deferred<Place | undefined>();
+  // The caller may have stopped waiting.
+  promise.catch(() => {});
+  return { wish, since: monotonicMs(), place: promise, answer: resolve, fail: reject };
+}
+
+/** `Promise.withResolvers`, which Node.js 20 does not have. */
+function deferred<T>() {
+  let resolve!: (value: T) => void;
+  let reject!: (error: Error) => void;
+  const promise = new Promise<T>((done, failed) => {
+    resolve = done;
+    reject = failed;
+  });
+  return { promise, resolve, reject };
+}
