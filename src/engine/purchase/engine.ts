@@ -100,9 +100,12 @@ export class Engine {
     else sale.enter(this.#underWay.begin(purchase, done), verdict);
   }
 
-  /** Whether a purchase needs a token, as far as this worker knows; true for a sale that it does not know yet. */
+  /**
+   * Whether a purchase needs a token, or may have that of an offer, as far as this worker knows; true for a sale that it does not
+   * know yet.
+   */
   asksForToken(saleId: string): boolean {
-    return this.#sales.get(saleId)?.record.sale.requireToken ?? true;
+    return this.#sales.get(saleId)?.asksForToken ?? true;
   }
 
   /** Whether any purchase of this sale would be answered `busy` now. Costs next to nothing. */

@@ -10,6 +10,7 @@ import { type ListenerCounts, LiveSales } from './live-sales.ts';
 import { type OrderChangeHost, operatorsOnlyRoute, orderChangeRoute } from './order-change-route.ts';
 import { orderRoute } from './order-route.ts';
 import { type OwnOrdersHost, ownOrdersOfSaleRoute, ownOrdersRoute } from './own-orders-route.ts';
+import { joinRoute, leaveRoute, type PlaceHost, placeRoute } from './place/place-route.ts';
 import { type PurchaseHost, purchaseRoute } from './purchase-route.ts';
 import { saleEventsRoute } from './sale-events-route.ts';
 import { type SaleHost, SaleReads } from './sale-reads.ts';
@@ -20,7 +21,8 @@ export type PublicHost = PurchaseHost &
   SaleHost &
   OrderChangeHost &
   OwnOrdersHost &
-  TokenHost & {
+  TokenHost &
+  PlaceHost & {
     readonly gate: Gate | undefined;
     /** Which pages of other origins may read answers; `undefined`: none. */
     readonly cors: Cors | undefined;
@@ -49,6 +51,9 @@ export async function servePublic(
   const router = new Router(open, host, new Traffic(connections), host.gate, host.cors)
     .hotRoute('post', '/v1/sales/:saleId/orders', purchaseRoute(host))
     .route('post', '/v1/sales/:saleId/tokens', tokenRoute(strict))
+    .route('post', '/v1/sales/:saleId/place', joinRoute(strict))
+    .route('get', '/v1/sales/:saleId/place', placeRoute(strict))
+    .route('delete', '/v1/sales/:saleId/place', leaveRoute(strict))
     .hotRoute('get', '/v1/sales/:saleId', saleRoute(reads))
     .route('get', '/v1/sales/:saleId/events', saleEventsRoute(reads, live))
     .route('get', '/v1/sales/:saleId/orders', ownOrdersOfSaleRoute(strict))

@@ -1,4 +1,5 @@
 /** `POST /v1/sales/{saleId}/orders`: the hot path. */
+import { isOfferToken } from '../../admission/offer-token.ts';
 import type { Outcome, Purchase, PurchaseTrace } from '../../engine/contract.ts';
 import { RESERVED_PREFIXES } from '../../engine/limits.ts';
 import { encodeNote, faultsOf, NO_NOTE, withTrace } from '../../engine/sale/order-note.ts';
@@ -10,12 +11,13 @@ import type { HttpRequest } from '../server/http-request.ts';
 import { parseObject } from '../server/json-object.ts';
 import { linesOf, type ProblemCode, problem, type Reply, sentOften } from '../server/problem.ts';
 import { KEY_FORM, parseKey } from './idempotency-key.ts';
+import { acceptedOffer, type OfferHost } from './offer-purchase.ts';
 import { outcomeReply } from './outcome-reply.ts';
 
 /** The engine of the worker (engine/purchase/engine.ts), as this route needs it. */
 export interface Seller {
   buy(purchase: Purchase, done: (outcome: Outcome) => void): void;
-  /** Whether a purchase from this sale needs a purchase token. If not, the route saves reading the header. */
+  /** Whether a purchase from this sale needs a purchase token, or may have an offer's. If not, the route saves reading the header. */
   asksForToken(saleId: string): boolean;
   /** Whether every purchase of this sale would be answered `busy` now. */
   isShedding(saleId: string): boolean;
@@ -34,7 +36,7 @@ export interface RequestTrace extends PurchaseTrace {
   }): void;
 }
 
-export interface PurchaseHost {
+export interface PurchaseHost extends OfferHost {
   readonly engine: Seller;
   /** Chooses purchases to be traced, by their header `traceparent`; missing: none is. */
   readonly traces?: { begin(traceparent: string): RequestTrace | undefined } | undefined;
@@ -120,7 +122,7 @@ class PurchaseRequest implements BodyReader, Purchase {
     const identity = this.#identity;
     if (this.note !== NO_NOTE) return this.#buyNoted(identity);
     if (identity instanceof Promise) return identity.then((who) => this.#buy(who));
-    this.#buy(identity);
+    return this.#buy(identity);
   }
 
   refused({ refused, code }: RefusedBody): void {
@@ -129,10 +131,10 @@ class PurchaseRequest implements BodyReader, Purchase {
 
   async #buyNoted(identity: Identity | Promise<Identity>): Promise<void> {
     if (await this.#host.olderNodesRun()) this.refused(NOTE_NOT_YET);
-    else this.#buy(await identity);
+    else await this.#buy(await identity);
   }
 
-  #buy(who: Identity): void {
+  #buy(who: Identity): void | Promise<void> {
     if (!('buyerId' in who)) {
       const { reply, code } = refusal(who);
       this.#answer(reply, code);
@@ -140,9 +142,15 @@ class PurchaseRequest implements BodyReader, Purchase {
     else if (isReserved(this.key)) this.#invalid(RESERVED_KEY);
     else {
       this.buyerId = who.buyerId;
+      if (this.token !== '' && isOfferToken(this.token)) return this.#accept();
       if (this.trace) this.note = withTrace(this.note, this.trace.context);
       this.#host.engine.buy(this, (outcome) => this.#settled(outcome));
     }
+  }
+
+  async #accept(): Promise<void> {
+    const { reply, code, orderId } = await acceptedOffer(this.#host, this);
+    this.#answer(reply, code, orderId);
   }
 
   #settled(outcome: Outcome): void {

@@ -5,8 +5,9 @@
  *
  * Three steps may wait: for a key set, for the sale directory, for the shop's own challenge. They share one deadline.
  *
- * No buyer gets a token before the window opens. After that, every buyer that solves the challenge gets one, also when the
- * sale is sold out, paused or over: a purchase that is repeated to learn its outcome needs a token too.
+ * No buyer gets a token before the window opens, unless the sale has a queue: there a token is needed for a place, and places are
+ * given before. After that, every buyer that solves the challenge gets one, also when the sale is sold out, paused or over: a
+ * purchase that is repeated to learn its outcome needs a token too.
  */
 import type { ChallengeCaller, ChallengeReply } from '../../admission/challenge.ts';
 import type { PurchaseTokens } from '../../admission/purchase-token.ts';
@@ -84,8 +85,8 @@ async function answerTo(
   if (record === 'unavailable') return problemOf(record, UNREADABLE);
   if (record === 'busy') return problemOf(record, UNREAD);
   if (!record) return problemOf('unknown_sale');
-  const { startsAt } = record.sale;
-  if (Date.now() < startsAt) {
+  const { startsAt, queue } = record.sale;
+  if (!queue && Date.now() < startsAt) {
     return problemOf('not_started', { startsAt: new Date(startsAt).toISOString() });
   }
   const holder = { saleId, buyerId: who.buyerId };

@@ -221,6 +221,33 @@ export const KINDS = {
     means: 'The sale sells only to places of its queue that have an offer, and the request has no offer.',
     remedy: 'Get a place, wait for its offer, and send the token of the offer in the header Purchase-Token.',
   },
+  offer_ended: {
+    status: 409,
+    title: 'The offer has ended',
+    means: 'The offer was not accepted in time, or was given back. Its units go to the next place.',
+    remedy: 'It is final. Get another place with POST /v1/sales/{saleId}/place.',
+  },
+  no_queue: {
+    status: 409,
+    title: 'This sale has no queue',
+    means: 'The sale gives no places: its buyers buy at once.',
+    remedy: 'Buy with POST /v1/sales/{saleId}/orders.',
+  },
+  no_place: {
+    status: 404,
+    title: 'This buyer has no place',
+    means: 'The buyer never had a place in the queue of this sale.',
+    remedy: 'Get one with POST /v1/sales/{saleId}/place.',
+  },
+  queue_full: {
+    status: 503,
+    title: 'The queue is full',
+    detail: 'No place was given. Send the request again later.',
+    retryAfterS: 30,
+    means: 'As many buyers wait as the shop lets wait in this sale.',
+    remedy:
+      'Send the request again after the seconds in Retry-After and a random time. Places become free as the queue moves.',
+  },
   challenge_required: {
     status: 403,
     title: 'Solve a challenge to get a purchase token',

@@ -21,6 +21,7 @@ import type { Traces } from '../../traces/traces.ts';
 import type { Log } from '../process/log.ts';
 import { AcceptedOrders } from './accepted-orders.ts';
 import type { Admission, TokenCounts } from './admission.ts';
+import type { QueueWork } from './queue-work.ts';
 import type { WorkerSettings } from './worker-settings.ts';
 
 /** How many single orders are read or changed at a time: enough to keep both connections to Postgres busy. */
@@ -37,10 +38,11 @@ export interface PublicHostParts {
   readonly stats: RequestStats;
   readonly tokenCounts: TokenCounts;
   readonly traces: Traces | undefined;
+  readonly queueWork: QueueWork;
 }
 
 export function publicHost(parts: PublicHostParts): PublicHost {
-  const { settings, backend, db, log, engine, admission, stats, tokenCounts } = parts;
+  const { settings, backend, db, log, engine, admission, stats, tokenCounts, queueWork } = parts;
   const { limits, tokens, challenge } = admission;
   const olderNodes = new OlderNodes(db);
   const orders = orderWork(parts);
@@ -60,6 +62,9 @@ export function publicHost(parts: PublicHostParts): PublicHost {
     engine,
     traces: parts.traces,
     tokens,
+    queueSigners: queueWork.queueSigners,
+    queue: queueWork.queue,
+    acceptOffer: queueWork.acceptOffer,
     challenge,
     readRecord: async (saleId) => (await engine.view(saleId))?.record,
     tokenAnswered: (outcome) => tokenCounts.answered(outcome),

@@ -24,6 +24,7 @@ import type { Log } from '../process/log.ts';
 import { openAdmission, TokenCounts } from './admission.ts';
 import { busyShareOf } from './load.ts';
 import { publicHost } from './public-host.ts';
+import { QueueWork } from './queue-work.ts';
 import { type EngineParts, startEngine } from './start-engine.ts';
 import type { WorkerSettings } from './worker-settings.ts';
 
@@ -94,9 +95,11 @@ export async function startWorker(parts: WorkerParts): Promise<RunningWorker> {
   });
   const connections = new Connections(settings.maxConnections, admission.connections);
   const server = await chooseHttpServer(settings.httpServer);
-  const host = publicHost({
-    ...{ settings, backend, db, log, engine, admission, stats, tokenCounts, traces },
+  const queueWork = new QueueWork({
+    ...{ backend, db, keys: settings.admission.tokens, requestDeadlineMs: settings.requestDeadlineMs },
+    fault: (error) => log.error({ err: error }, 'work on a queue failed'),
   });
+  const host = publicHost({ ...parts, engine, admission, stats, tokenCounts, traces, queueWork });
   const listener = await servePublic(host, server.open, settings, connections);
   return {
     number: settings.worker,
@@ -128,6 +131,7 @@ export async function startWorker(parts: WorkerParts): Promise<RunningWorker> {
     async stop() {
       const deadline = monotonicMs() + settings.shutdownGraceMs;
       await listener.drain(settings.shutdownGraceMs);
+      await queueWork.queue.stop();
       // After the drain every connection is closed, so no client needs the outcome of a purchase that is still under way.
       await withTimeout(Math.max(0, deadline - monotonicMs()), engine.close()).catch(() => {});
       await traces?.close();

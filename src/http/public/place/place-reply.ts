@@ -1,0 +1,39 @@
+/** A place of a queue as JSON, with the tokens that its buyer sends back. */
+import type { OfferTokens } from '../../../admission/offer-token.ts';
+import type { PlaceTokens } from '../../../admission/place-token.ts';
+import type { ToldPlace } from '../../../queue/buyers/place-view.ts';
+import { headOf, type Reply } from '../../server/problem.ts';
+
+export interface PlaceSigners {
+  readonly places: PlaceTokens;
+  readonly offers: OfferTokens;
+}
+
+export interface Holder {
+  readonly saleId: string;
+  readonly buyerId: string;
+}
+
+/** Each buyer is told something else, and something else a second later. */
+const HEAD = headOf(200, { 'content-type': 'application/json', 'cache-control': 'no-store' });
+
+export function placeReply(signers: PlaceSigners, holder: Holder, place: ToldPlace): Reply {
+  return { status: 200, head: HEAD, body: JSON.stringify(placeJson(signers, holder, place)) };
+}
+
+export function placeJson({ places, offers }: PlaceSigners, holder: Holder, place: ToldPlace): object {
+  const { number, quantity, state, reason, rank, entries, ahead, estimate, offer } = place;
+  return {
+    saleId: holder.saleId,
+    ...{ number, quantity, state, reason, rank, entries, ahead },
+    estimateSeconds: estimate?.seconds,
+    estimateErrorSeconds: estimate?.errorSeconds,
+    placeToken: places.issue(holder, { number, quantity }),
+    offer: offer && {
+      token: offers.issue(holder, offer),
+      orderId: offer.orderId,
+      quantity: offer.quantity,
+      expiresAt: offer.until?.toISOString(),
+    },
+  };
+}

@@ -1,0 +1,155 @@
+/**
+ * `POST`, `GET` and `DELETE /v1/sales/{saleId}/place`: a buyer gets a place in the queue of a sale, asks for it, and leaves.
+ *
+ * What can be refused without I/O is refused first: a rush must not reach Postgres for a sale that has no queue or is over, nor
+ * without a purchase token where the sale requires one.
+ */
+import type { PurchaseTokens } from '../../../admission/purchase-token.ts';
+import type { SaleRecord } from '../../../engine/contract.ts';
+import { isBusy, StockadeError } from '../../../engine/errors.ts';
+import { SALE_ID_PATTERN } from '../../../engine/limits.ts';
+import { withTimeout } from '../../../lib/with-timeout.ts';
+import type { BuyersQueue } from '../../../queue/buyers/buyers-queue.ts';
+import { type Authenticate, refusal } from '../../identity/identity.ts';
+import type { Handler, Observer } from '../../server/exchange.ts';
+import { parseObject } from '../../server/json-object.ts';
+import { problem, type Reply } from '../../server/problem.ts';
+import { type PlaceSigners, placeReply } from './place-reply.ts';
+
+export interface PlaceHost extends Observer {
+  readonly authenticate: Authenticate;
+  readonly tokens: PurchaseTokens;
+  readonly queueSigners: PlaceSigners;
+  readonly queue: Pick<BuyersQueue, 'join' | 'look' | 'leave'>;
+  /** The sale's record as this node knows it. @throws Busy */
+  readRecord(saleId: string): Promise<SaleRecord | undefined>;
+  /** A request is answered within this time after all of it has arrived. */
+  readonly readDeadlineMs: number;
+}
+
+const GET_TOKEN = 'Get one with POST /v1/sales/{saleId}/tokens';
+const UNAVAILABLE = problem('unavailable', {
+  detail: 'The queue can’t be read now. Send the request again: a buyer keeps its place.',
+});
+const BUSY = problem('busy', {
+  detail: 'This node has too much to do with queues. Send the request again: a buyer keeps its place.',
+});
+const FULL = problem('queue_full');
+
+export function joinRoute(host: PlaceHost): Handler {
+  return (exchange, request) => {
+    const saleId = request.getParameter(0) ?? '';
+    const token = request.getHeader('purchase-token');
+    const identity = host.authenticate(request);
+    exchange.readBody(request, async (body) => {
+      if ('refused' in body) return exchange.reply(body.refused);
+      const who = await identity;
+      if (!('buyerId' in who)) return exchange.reply(refusal(who).reply);
+      const asked = { saleId, buyerId: who.buyerId, token, body: body.text };
+      exchange.reply(await answered(host, () => join(host, asked)));
+    });
+  };
+}
+
+/** With a place token, most answers cost no read. One that is not valid counts as none. */
+export function placeRoute(host: PlaceHost): Handler {
+  return async (exchange, request) => {
+    const saleId = request.getParameter(0) ?? '';
+    const token = request.getHeader('place-token');
+    const who = await host.authenticate(request);
+    if (!('buyerId' in who)) return exchange.reply(refusal(who).reply);
+    const holder = { saleId, buyerId: who.buyerId };
+    const reply = await answered(host, async () => {
+      const record = await recordOf(host, saleId);
+      if (!record) return problem('unknown_sale');
+      const known = token === '' ? undefined : host.queueSigners.places.read(token, holder);
+      const place = await host.queue.look(record, who.buyerId, known);
+      return place ? placeReply(host.queueSigners, holder, place) : problem('no_place');
+    });
+    exchange.reply(reply);
+  };
+}
+
+export function leaveRoute(host: PlaceHost): Handler {
+  return async (exchange, request) => {
+    const saleId = request.getParameter(0) ?? '';
+    const who = await host.authenticate(request);
+    if (!('buyerId' in who)) return exchange.reply(refusal(who).reply);
+    const holder = { saleId, buyerId: who.buyerId };
+    const reply = await answered(host, async () => {
+      const record = await recordOf(host, saleId);
+      if (!record) return problem('unknown_sale');
+      const place = await host.queue.leave(record, who.buyerId);
+      return place ? placeReply(host.queueSigners, holder, place) : problem('no_place');
+    });
+    exchange.reply(reply);
+  };
+}
+
+interface Asked {
+  readonly saleId: string;
+  readonly buyerId: string;
+  readonly token: string;
+  readonly body: string;
+}
+
+async function join(host: PlaceHost, asked: Asked): Promise<Reply> {
+  const wanted = quantityIn(asked.body);
+  if (typeof wanted === 'string') return problem('invalid_request', { detail: wanted });
+  const record = await recordOf(host, asked.saleId);
+  if (!record) return problem('unknown_sale');
+  const refused = refusalOf(host, record, asked, wanted);
+  if (refused) return refused;
+  const place = await host.queue.join(record, { buyerId: asked.buyerId, quantity: wanted });
+  return place ? placeReply(host.queueSigners, asked, place) : FULL;
+}
+
+function refusalOf(
+  { tokens }: PlaceHost,
+  { sale, state, generation }: SaleRecord,
+  asked: Asked,
+  quantity: number,
+): Reply | undefined {
+  if (!sale.queue) return problem('no_queue');
+  if (quantity > sale.perBuyerLimit)
+    return problem('invalid_request', {
+      detail: `quantity must be a whole number from 1 to ${sale.perBuyerLimit}`,
+    });
+  const { endsAt } = sale;
+  if (state === 'closed' || (endsAt !== undefined && Date.now() >= endsAt))
+    return problem('ended', endsAt === undefined ? {} : { endedAt: new Date(endsAt).toISOString() });
+  if (!sale.requireToken) return undefined;
+  if (asked.token === '')
+    return problem('token_required', { detail: `${GET_TOKEN} and send it in the header Purchase-Token.` });
+  const reason = tokens.check(asked.token, asked, generation);
+  return reason === 'genuine'
+    ? undefined
+    : problem('token_invalid', { detail: `It is not valid here now. ${GET_TOKEN}.`, reason });
+}
+
+async function recordOf(host: PlaceHost, saleId: string): Promise<SaleRecord | undefined> {
+  return SALE_ID_PATTERN.test(saleId) ? host.readRecord(saleId) : undefined;
+}
+
+async function answered(host: PlaceHost, work: () => Promise<Reply>): Promise<Reply> {
+  try {
+    return await withTimeout(host.readDeadlineMs, work());
+  } catch (error) {
+    if (!(error instanceof StockadeError)) host.fault(error);
+    return isBusy(error) ? BUSY : UNAVAILABLE;
+  }
+}
+
+/** @returns what is wrong with the body, as text, if it is not valid */
+function quantityIn(text: string): number | string {
+  if (text === '') return 1;
+  const body = parseObject(text);
+  if (typeof body === 'string') return body;
+  const unknown = Object.keys(body).find((name) => name !== 'quantity');
+  if (unknown !== undefined)
+    return `${JSON.stringify(unknown.slice(0, 80))} is not a field of a request for a place`;
+  const { quantity = 1 } = body as { quantity?: unknown };
+  return Number.isSafeInteger(quantity) && (quantity as number) >= 1
+    ? (quantity as number)
+    : 'quantity must be a whole number from 1';
+}

@@ -1,0 +1,148 @@
+/**
+ * The queues of all sales, as buyers see them through one worker: it gives places, tells how they stand, and ends them.
+ *
+ *   join ──> place-lanes.ts, in batches ──┐
+ *   look ──with a place token─────────────┼──> queue-watch.ts: may its turn have come? ──no──> told from memory
+ *        └─without: Postgres, by buyer────┘                                           └─yes─> place-reads.ts, in batches
+ *   leave ──> Postgres
+ */
+import type { TokenPlace } from '../../admission/place-token.ts';
+import type { SaleRecord } from '../../engine/contract.ts';
+import { Busy } from '../../engine/errors.ts';
+import type { Database } from '../../postgres/database.ts';
+import type { Place, PlaceWish } from '../place.ts';
+import { givePlaces, leaveQueue, readPlaceOf } from '../places.ts';
+import { markAbsent } from '../presence.ts';
+import { PlaceLanes } from './place-lanes.ts';
+import { PlaceReads } from './place-reads.ts';
+import { type ToldPlace, toldClosed, toldEnd } from './place-view.ts';
+import { QueueWatch } from './queue-watch.ts';
+
+/** Each costs one or two short reads a second. */
+const MAX_WATCHED = 200;
+
+export interface BuyersQueueParts {
+  readonly db: Database;
+  /** Bounds how many single buyers' places are read and left at a time. @throws Busy */
+  readonly guarded: <T>(work: () => Promise<T>) => Promise<T>;
+  /** Gives units back (orders/returns.ts). If it fails, sync does it. */
+  readonly applyReturn: (orderId: string) => Promise<void>;
+  readonly deadlineMs: number;
+  readonly fault: (error: unknown) => void;
+}
+
+interface Watched {
+  readonly watch: QueueWatch;
+  readonly reads: PlaceReads;
+}
+
+export class BuyersQueue {
+  readonly #parts: BuyersQueueParts;
+  readonly #lanes: PlaceLanes;
+  readonly #watched = new Map<string, Watched>();
+
+  constructor(parts: BuyersQueueParts) {
+    this.#parts = parts;
+    const { db, deadlineMs, fault } = parts;
+    this.#lanes = new PlaceLanes({
+      give: (saleId, wishes) => givePlaces(db, saleId, wishes),
+      deadlineMs,
+      fault,
+    });
+  }
+
+  /**
+   * The buyer's place, which it gets now if it has none.
+   * @param record of a sale that has a queue
+   * @returns `undefined` if the queue is full, or was turned off or closed a moment ago
+   * @throws Busy; StockadeError if there is no answer in time
+   */
+  async join(record: SaleRecord, wish: PlaceWish): Promise<ToldPlace | undefined> {
+    const place = await this.#lanes.ask(record.sale.id, wish);
+    return place && this.#tell(record, place);
+  }
+
+  /**
+   * The buyer's place now; the newest one, if it has several that have ended.
+   * @param known what its place token says
+   * @returns `undefined` if it has none
+   * @throws Busy, or the database's error
+   */
+  async look(
+    record: SaleRecord,
+    buyerId: string,
+    known: TokenPlace | undefined,
+  ): Promise<ToldPlace | undefined> {
+    const { db, guarded } = this.#parts;
+    const { id } = record.sale;
+    if (known && isServed(record)) {
+      const { watch, reads } = this.#watch(record);
+      await watch.ready();
+      watch.heard(known.number);
+      if (!watch.mustRead(known.number)) return watch.tell(known);
+      const place = await reads.read(known.number);
+      if (place?.buyerId === buyerId) return this.#tell(record, place);
+    }
+    const place = await guarded(() => readPlaceOf(db, id, buyerId));
+    return place && this.#tell(record, place);
+  }
+
+  /** The buyer gives up its place, and its offer if it has one. @returns as `look`. @throws as `look` */
+  async leave(record: SaleRecord, buyerId: string): Promise<ToldPlace | undefined> {
+    const { db, guarded, applyReturn, fault } = this.#parts;
+    const { id, queue } = record.sale;
+    const left = await guarded(() => leaveQueue(db, id, buyerId));
+    if (!left) return this.look(record, buyerId, undefined);
+    this.#watched.get(id)?.watch.gone(left.place.number);
+    try {
+      if (left.returned !== undefined) await applyReturn(left.returned);
+      if (queue && queue.presenceSeconds > 0) await markAbsent(db, id, left.place.number);
+    } catch (error) {
+      // The place has ended. Sync gives the units back, and the mark is of no use after two periods.
+      fault(error);
+    }
+    return this.#tell(record, left.place);
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all([...this.#watched.values()].map(({ watch }) => watch.stop()));
+  }
+
+  async #tell(record: SaleRecord, place: Place): Promise<ToldPlace> {
+    if (place.state !== 'waiting') return toldEnd(place);
+    if (!isServed(record)) return toldClosed(place);
+    const { watch } = this.#watch(record);
+    await watch.ready();
+    watch.heard(place.number);
+    return watch.tell(place);
+  }
+
+  #watch({ sale }: SaleRecord): Watched {
+    const settings = sale.queue!;
+    const known = this.#watched.get(sale.id);
+    if (known) {
+      known.watch.settings = settings;
+      return known;
+    }
+    if (this.#watched.size >= MAX_WATCHED)
+      throw new Busy(`this worker serves the queues of ${MAX_WATCHED} sales already: try again later`);
+    const { db, fault } = this.#parts;
+    const watch = new QueueWatch({
+      ...{ db, saleId: sale.id, settings, fault },
+      forgotten: () => {
+        this.#watched.delete(sale.id);
+        void watch.stop();
+      },
+    });
+    const watched = { watch, reads: new PlaceReads(db, sale.id) };
+    this.#watched.set(sale.id, watched);
+    return watched;
+  }
+}
+
+/** Whether those who wait may still get an offer. */
+function isServed({ sale, state }: SaleRecord): boolean {
+  return (
+    sale.queue !== undefined && state !== 'closed' && (sale.endsAt === undefined || Date.now() < sale.endsAt)
+  );
+}

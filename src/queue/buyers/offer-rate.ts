@@ -1,0 +1,60 @@
+/** How fast a queue moves, from the offers of the last minute; and how long a place waits if it goes on like that. */
+
+const WINDOW_MS = 60_000;
+/** From a shorter time, nothing is estimated. */
+const MIN_WINDOW_MS = 5_000;
+/** From fewer offers, nothing is estimated. */
+const MIN_OFFERS = 2;
+
+export interface Estimate {
+  readonly seconds: number;
+  /** The standard error of `seconds`. */
+  readonly errorSeconds: number;
+}
+
+interface Sample {
+  readonly atMs: number;
+  /** Offers made since the queue began. */
+  readonly offers: number;
+}
+
+export class OfferRate {
+  #samples: Sample[] = [];
+
+  /** @param nowMs of a clock that is never set back @param offers as counted since the queue began */
+  note(nowMs: number, offers: number): void {
+    const last = this.#samples.at(-1);
+    // A count that falls is that of another queue.
+    if (last && offers < last.offers) this.#samples = [];
+    this.#samples.push({ atMs: nowMs, offers });
+    while (this.#samples[0]!.atMs < nowMs - WINDOW_MS) this.#samples.shift();
+  }
+
+  /**
+   * How long until so many more offers are made. Offers come in bursts, so the error grows from two sides: the rate is known from a
+   * minute only, and what is still to come spreads as what has come did.
+   * @returns `undefined` if too little is known
+   */
+  until(offers: number): Estimate | undefined {
+    const [first, last] = [this.#samples[0], this.#samples.at(-1)];
+    if (!first || !last) return undefined;
+    const [windowS, made] = [(last.atMs - first.atMs) / 1_000, last.offers - first.offers];
+    if (windowS * 1_000 < MIN_WINDOW_MS || made < MIN_OFFERS) return undefined;
+    const rate = made / windowS;
+    const seconds = offers / rate;
+    const variance = this.#variancePerSecond(rate) * (seconds + seconds ** 2 / windowS);
+    return { seconds: Math.ceil(seconds), errorSeconds: Math.ceil(Math.sqrt(variance) / rate) };
+  }
+
+  /** Of the number of offers: how far each step between two samples is from the mean. */
+  #variancePerSecond(rate: number): number {
+    let [squares, seconds] = [0, 0];
+    for (let i = 1; i < this.#samples.length; i++) {
+      const [before, after] = [this.#samples[i - 1]!, this.#samples[i]!];
+      const s = (after.atMs - before.atMs) / 1_000;
+      squares += (after.offers - before.offers - rate * s) ** 2;
+      seconds += s;
+    }
+    return squares / seconds;
+  }
+}

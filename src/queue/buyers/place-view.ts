@@ -1,0 +1,54 @@
+/** A place as its buyer is told of it. */
+
+import type { Place, PlaceState } from '../place.ts';
+import type { Estimate } from './offer-rate.ts';
+
+export type ToldState =
+  | PlaceState
+  /** It waits behind as many others as units could still come to. A return may still bring its turn. */
+  | 'hopeless'
+  /** It waits for nothing: the sale is over, or has no queue any more. */
+  | 'closed';
+
+export interface ToldPlace {
+  readonly number: number;
+  readonly quantity: number;
+  readonly state: ToldState;
+  readonly reason: Place['reason'];
+  /** How many places come before it, and itself. `undefined`: it does not wait, or the draw has not been. */
+  readonly rank?: number | undefined;
+  /** How many take part in the draw so far; only before the draw. */
+  readonly entries?: number | undefined;
+  /** Buyers ahead who are present; only while it waits. */
+  readonly ahead?: number | undefined;
+  /** Only while it waits, and if enough is known. */
+  readonly estimate?: Estimate | undefined;
+  readonly offer?:
+    | { readonly orderId: string; readonly quantity: number; readonly until: Date | undefined }
+    | undefined;
+}
+
+/** A place of which nothing but this is known: it waits. */
+export type WaitingPlace = Pick<Place, 'number' | 'quantity'>;
+
+/** A place that does not wait. */
+export function toldEnd({
+  number,
+  quantity,
+  state,
+  reason,
+  orderId,
+  offeredUnits,
+  offeredUntil,
+}: Place): ToldPlace {
+  const offer =
+    state === 'offered' && orderId !== undefined && offeredUnits !== undefined
+      ? { orderId, quantity: offeredUnits, until: offeredUntil }
+      : undefined;
+  return { number, quantity, state, reason, offer };
+}
+
+/** A place that waited when its sale was closed, or lost its queue. */
+export function toldClosed({ number, quantity }: WaitingPlace): ToldPlace {
+  return { number, quantity, state: 'closed', reason: undefined };
+}

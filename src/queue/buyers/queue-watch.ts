@@ -1,0 +1,161 @@
+/**
+ * What a worker knows of the queue of one sale, while somebody asks for it: it is read from Postgres once a second, and answers are
+ * given from memory.
+ *
+ *   first asked ──> read ──> answers ──a second later──> read again …  ──nobody has asked for IDLE_MS──> forgotten
+ *
+ * A place behind the head waits, and that is all that there is to know. Only a place whose turn may have come is read, together
+ * with all others that are asked for at the time. The head tells how far it is after it has made the offers, so for a moment there
+ * may be offers behind it: NEAR_RANKS are read too.
+ *
+ * Those who ask are present. Their marks are collected, and written once a second.
+ */
+import type { QueueSettings } from '../../engine/contract.ts';
+import { monotonicMs } from '../../lib/monotonic.ts';
+import { Rounds } from '../../lib/rounds.ts';
+import type { Database } from '../../postgres/database.ts';
+import { orderOf } from '../drawing.ts';
+import { DrawnLine, FifoLine, type Line } from '../line.ts';
+import { markPresent, readPresent } from '../presence.ts';
+import { type QueueState, readQueue } from '../queue-state.ts';
+import { OfferRate } from './offer-rate.ts';
+import { PeopleAhead } from './people-ahead.ts';
+import type { ToldPlace, WaitingPlace } from './place-view.ts';
+
+export const EVERY_MS = 1_000;
+const IDLE_MS = 15_000;
+/** As many as the head offers to in one round (head.ts). */
+const NEAR_RANKS = 2_048;
+
+export interface QueueWatchParts {
+  readonly db: Database;
+  readonly saleId: string;
+  readonly settings: QueueSettings;
+  readonly fault: (error: unknown) => void;
+  /** It was not asked for some time, and has ended. */
+  readonly forgotten: () => void;
+}
+
+interface Picture {
+  readonly state: QueueState;
+  /** `undefined` before the draw. */
+  readonly line: Line | undefined;
+  readonly ahead: PeopleAhead;
+}
+
+export class QueueWatch {
+  /** The newest ones that the sale has. */
+  settings: QueueSettings;
+  readonly #parts: QueueWatchParts;
+  readonly #rounds: Rounds;
+  readonly #rate = new OfferRate();
+  readonly #heard = new Set<number>();
+  #picture: Picture | undefined;
+  #drawn: DrawnLine | undefined;
+  #first: Promise<void> | undefined;
+  #askedAt = monotonicMs();
+
+  constructor(parts: QueueWatchParts) {
+    this.#parts = parts;
+    this.settings = parts.settings;
+    this.#rounds = new Rounds({
+      everyMs: EVERY_MS,
+      beginsWithPause: true,
+      round: () => this.#round(),
+      failed: (error) => parts.fault(error),
+    });
+    this.#rounds.start();
+  }
+
+  /** Resolves when there is something to tell. @throws the database's error */
+  async ready(): Promise<void> {
+    this.#askedAt = monotonicMs();
+    if (this.#picture) return;
+    this.#first ??= this.#read().finally(() => {
+      this.#first = undefined;
+    });
+    await this.#first;
+  }
+
+  /** The buyer of this place is there. */
+  heard(number: number): void {
+    this.#askedAt = monotonicMs();
+    if (this.settings.presenceSeconds > 0) this.#heard.add(number);
+  }
+
+  /** The buyer of this place has left. */
+  gone(number: number): void {
+    this.#heard.delete(number);
+  }
+
+  /** Whether the place may not wait any more. To be called after `ready`. */
+  mustRead(number: number): boolean {
+    const { state, line } = this.#picture!;
+    // With `pass`, places anywhere behind the head may have offers.
+    return (
+      line !== undefined && (this.settings.fit === 'pass' || line.rankOf(number) <= state.head + NEAR_RANKS)
+    );
+  }
+
+  /** What a place that waits is told. To be called after `ready`. */
+  tell({ number, quantity }: WaitingPlace): ToldPlace {
+    const { state, line, ahead: people } = this.#picture!;
+    if (!line) {
+      const entries = Math.max(state.lastNumber, number);
+      return { number, quantity, state: 'waiting', reason: undefined, entries };
+    }
+    const rank = line.rankOf(number);
+    const isHopeless = state.hopelessFrom !== undefined && rank >= state.hopelessFrom;
+    const ahead = people.of(rank);
+    return {
+      ...{ number, quantity, rank, ahead, reason: undefined },
+      state: isHopeless ? 'hopeless' : 'waiting',
+      estimate: isHopeless || state.isStopped ? undefined : this.#rate.until(ahead + 1),
+    };
+  }
+
+  stop(): Promise<void> {
+    return this.#rounds.stop();
+  }
+
+  async #round(): Promise<boolean> {
+    if (monotonicMs() - this.#askedAt > IDLE_MS) {
+      this.#parts.forgotten();
+      return false;
+    }
+    await this.#writeMarks();
+    await this.#read();
+    return false;
+  }
+
+  async #writeMarks(): Promise<void> {
+    const { presenceSeconds } = this.settings;
+    if (this.#heard.size === 0 || presenceSeconds === 0) return;
+    const heard = [...this.#heard];
+    this.#heard.clear();
+    await markPresent(this.#parts.db, this.#parts.saleId, presenceSeconds, heard);
+  }
+
+  async #read(): Promise<void> {
+    const { db, saleId } = this.#parts;
+    const state = await readQueue(db, saleId);
+    // The row is written when a sale gets its queue, before any node knows of the queue.
+    if (!state) throw new Error(`the queue of sale ${saleId} is missing in Postgres`);
+    const line = await this.#lineOf(state);
+    this.#rate.note(monotonicMs(), state.offersMade);
+    this.#picture = { state, line, ahead: await this.#peopleAhead(state, line) };
+  }
+
+  async #lineOf({ saleId, draw }: QueueState): Promise<Line | undefined> {
+    if (!draw.drawn) return this.settings.order === 'draw' ? undefined : new FifoLine(saleId);
+    this.#drawn ??= new DrawnLine(saleId, await orderOf(draw.seed, draw.drawn));
+    return this.#drawn;
+  }
+
+  async #peopleAhead({ head, lastNumber }: QueueState, line: Line | undefined): Promise<PeopleAhead> {
+    const { presenceSeconds } = this.settings;
+    if (presenceSeconds === 0 || !line) return PeopleAhead.everybody(head);
+    const present = await readPresent(this.#parts.db, this.#parts.saleId, presenceSeconds);
+    return PeopleAhead.count(head, lastNumber, line, present);
+  }
+}
