@@ -69,6 +69,16 @@ export interface NewSale {
   readonly shopId?: string | undefined;
   /** At most 16,384 bytes as JSON. */
   readonly metadata?: Readonly<Record<string, unknown>> | undefined;
+  /** Whether buyers at a node's port need a place in a queue, and the order of the places. Default `off`. */
+  readonly queue?: 'off' | 'fifo' | 'draw' | undefined;
+  /** How long an offer can be accepted, 1 to 31,536,000 seconds. Default 120. */
+  readonly offerSeconds?: number | undefined;
+  /** A buyer that is not heard of for so many seconds is absent, 1 to 86,400; 0: nobody ever is. Default 60. */
+  readonly presenceSeconds?: number | undefined;
+  /** Places behind the head, 1 to 10,000,000. Default 1,000,000. */
+  readonly maxWaiting?: number | undefined;
+  /** If too few units are free for the next place: it waits, gets an offer of fewer, or is passed. Default `wait`. */
+  readonly fit?: 'wait' | 'less' | 'pass' | undefined;
 }
 
 /** A change of a sale. Times are ISO 8601 with zone. */
@@ -79,6 +89,11 @@ export type NewSaleChange =
   | { readonly action: 'top-up' | 'withdraw'; readonly units: number }
   | { readonly action: 'resize'; readonly segments: number }
   | { readonly action: 'require-token'; readonly requireToken: boolean }
+  /** A setting that is left out stays. At least one is needed. */
+  | ({ readonly action: 'queue' } & Pick<
+      NewSale,
+      'queue' | 'offerSeconds' | 'presenceSeconds' | 'maxWaiting' | 'fit'
+    >)
   /** A field that is left out stays; `null` removes an optional one. */
   | {
       readonly action: 'edit';

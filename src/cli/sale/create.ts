@@ -7,6 +7,7 @@ import { numberOrText, parsedOrText, withFlags } from '../command/flags.ts';
 import { withOperations } from '../command/open-operations.ts';
 import { EXIT_OK } from '../terminal/explain.ts';
 import { print, printJson } from '../terminal/output.ts';
+import { QUEUE_OPTIONS } from './queue-options.ts';
 import { saleSheet } from './show-sale.ts';
 
 const options = [
@@ -23,6 +24,7 @@ const options = [
   new Option('--currency <code>', 'ISO 4217 code, such as EUR'),
   new Option('--shop-id <id>', 'the shop that the sale belongs to'),
   new Option('--metadata <json>', 'a JSON object that is stored with the sale'),
+  ...QUEUE_OPTIONS,
 ];
 
 const NUMBERS = new Set([
@@ -32,6 +34,9 @@ const NUMBERS = new Set([
   'payWithinSeconds',
   'priceMinor',
   'faceValueMinor',
+  'offerSeconds',
+  'presenceSeconds',
+  'maxWaiting',
 ]);
 
 export const createSale: CommandSpec = {
@@ -44,6 +49,7 @@ export const createSale: CommandSpec = {
     'stockade sale create tickets --stock 100',
     'stockade sale create tickets --stock 1000 --segments 16 --per-buyer-limit 2 \\',
     '  --starts-at 2026-11-27T20:00:00+01:00 --ends-at 2026-11-28T00:00:00+01:00',
+    'stockade sale create tickets --stock 1000 --queue draw --starts-at 2026-11-27T20:00:00+01:00',
   ],
   async run({ config, log, json, args, options: given }) {
     const input = saleInput(args[0]!, given);

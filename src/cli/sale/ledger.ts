@@ -53,6 +53,8 @@ function detailText({ action, units, detail }: LedgerEntry): string {
       return editText(from as Values, to as Values);
     case 'erase':
       return `${plural(Number(detail.orders), 'order')} of one buyer, now ${detail.pseudonym}`;
+    case 'queue':
+      return queueText(from as Values, to as Values);
     case 'top-up':
     case 'archive':
       return '';
@@ -71,6 +73,7 @@ function settingsText({ stock, segments, perBuyerLimit, startsAt, endsAt, ...set
     `starts ${startsAt}`,
     `ends ${endsAt ?? 'never'}`,
     ...(settings.requireToken ? ['purchase token required'] : []),
+    ...(settings.queue === undefined ? [] : [`queue ${settings.queue}`]),
     ...(settings.payWithinSeconds === undefined ? [] : [`pay within ${settings.payWithinSeconds} s`]),
   ].join('; ');
 }
@@ -92,5 +95,16 @@ function editText(from: Values, to: Values): string {
   const shown = (value: unknown) => (value === null ? 'none' : JSON.stringify(value));
   return Object.keys(to)
     .map((name) => (name === 'metadata' ? name : `${name} ${shown(to[name])}, was ${shown(from[name])}`))
+    .join('; ');
+}
+
+/** The settings of the queue that have changed, or what an operator did with its offers. */
+function queueText(from: Values, to: Values): string {
+  return Object.keys(to)
+    .filter((name) => to[name] !== from[name])
+    .map((name) => {
+      const before = name in from ? `, was ${from[name] ?? 'none'}` : '';
+      return `${name} ${to[name] ?? 'none'}${before}`;
+    })
     .join('; ');
 }

@@ -34,6 +34,7 @@ export function saleSheet(sale: SaleStatus): string {
     ['committed', `${plural(sale.committedUnits, 'unit')} in ${plural(sale.committedOrders, 'order')}`],
     ['limit per buyer', sale.perBuyerLimit],
     ['purchase token', sale.requireToken ? 'required' : undefined],
+    ...queueRows(sale),
     ['starts', sale.startsAt],
     ['ends', sale.endsAt ?? 'open end'],
     ['pay within', sale.payWithinSeconds === undefined ? undefined : `${sale.payWithinSeconds} s`],
@@ -45,6 +46,24 @@ export function saleSheet(sale: SaleStatus): string {
     ['generation', sale.generation],
   ];
   return columns(rows.filter(([, value]) => value !== undefined && value !== ''));
+}
+
+const FITS = {
+  wait: 'waits for more units',
+  less: 'gets an offer of fewer',
+  pass: 'is passed',
+} as const;
+
+function queueRows(sale: SaleStatus): [string, string | undefined][] {
+  if (sale.queue === undefined) return [];
+  const { queue, offerSeconds, presenceSeconds, maxWaiting, fit } = sale as Required<SaleStatus>;
+  return [
+    ['queue', queue === 'draw' ? 'drawn when the window opens' : 'first come, first served'],
+    ['offers stand', `${offerSeconds} s`],
+    ['absent after', presenceSeconds === 0 ? 'never' : `${presenceSeconds} s`],
+    ['places at most', number(maxWaiting!)],
+    ['too few units', `the next place ${FITS[fit!]}`],
+  ];
 }
 
 /** The units that the sale began with, and those that operators added or withdrew: `100 + 20`. */

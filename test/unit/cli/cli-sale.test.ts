@@ -13,6 +13,17 @@ import type { OrderChange, OrderStatus } from '../../../src/operations/order-ope
 import type { LedgerEntry, SaleStatus } from '../../../src/operations/sale-operations.ts';
 
 describe('sale create', () => {
+  test('the flags of a queue become fields of the sale', () => {
+    const given = { stock: '5', queue: 'fifo', offerSeconds: '30', presenceSeconds: '0', fit: 'pass' };
+    expect(saleInput('tickets', given)).toEqual({
+      ...{ id: 'tickets', stock: 5, queue: 'fifo', offerSeconds: 30, presenceSeconds: 0, fit: 'pass' },
+    });
+    expect(() => saleInput('tickets', { stock: '5', queue: 'lottery', maxWaiting: '0' })).toThrow(
+      /--queue must be one of off, fifo, draw; --max-waiting must be at least 1/,
+    );
+    expect(() => saleInput('tickets', { stock: '5', offerSeconds: '30' })).toThrow(/--offer-seconds needs/);
+  });
+
   test('flags become the JSON of a sale', () => {
     const given = {
       stock: '100',
@@ -78,6 +89,17 @@ test('the sheet has a line for the purchase token only if one is required', () =
   expect(saleSheet(sale)).not.toContain('purchase token');
 });
 
+test('the sheet of a sale with a queue shows how it works', () => {
+  const queue = { queue: 'draw', offerSeconds: 90, presenceSeconds: 0, maxWaiting: 5_000, fit: 'less' } as const;
+  const sheet = saleSheet({ ...sale, ...queue });
+  expect(sheet).toMatch(/^queue +drawn when the window opens$/m);
+  expect(sheet).toMatch(/^offers stand +90 s$/m);
+  expect(sheet).toMatch(/^absent after +never$/m);
+  expect(sheet).toMatch(/^places at most +5,000$/m);
+  expect(sheet).toMatch(/^too few units +the next place gets an offer of fewer$/m);
+  expect(saleSheet(sale)).not.toContain('queue');
+});
+
 test('units that operators added are shown beside the initial stock', () => {
   expect(saleTable([{ ...sale, movedUnits: 20 }])).toMatch(/^tickets +open, sold out +100 \+ 20 /m);
   expect(saleTable([{ ...sale, movedUnits: -1 }])).toMatch(/ 100 - 1 /);
@@ -112,6 +134,14 @@ test.each<[LedgerEntry['action'], number, Record<string, unknown>, string]>([
   ['pause', 0, { from: 'open' }, 'was open'],
   ['require-token', 0, { from: false, to: true }, 'required now'],
   ['require-token', 0, { from: true, to: false }, 'no longer required'],
+  [
+    'queue',
+    0,
+    { from: { queue: 'off' }, to: { queue: 'fifo', offerSeconds: 120 } },
+    'queue fifo, was off; offerSeconds 120',
+  ],
+  ['queue', 0, { from: { queue: 'draw', fit: 'wait' }, to: { queue: 'off' } }, 'queue off, was draw'],
+  ['queue', 0, { from: { perMinute: null }, to: { perMinute: 60 } }, 'perMinute 60, was none'],
   ['top-up', 5, {}, ''],
   ['archive', 0, {}, ''],
   ['erase', 0, { pseudonym: 'erased-07', orders: 2 }, '2 orders of one buyer, now erased-07'],
