@@ -4,6 +4,7 @@
  * Its lock may be lost without notice. Two heads do no harm: they offer the same units to the same places, and an offer to a place
  * is made once (offers.ts). Nothing is kept in memory that Postgres does not have, except the pace.
  */
+import pLimit from 'p-limit';
 import type { Backend, Outcome, Purchase } from '../engine/contract.ts';
 import { unitsLeft } from '../engine/sale/units-left.ts';
 import { SoleLoop } from '../events/sole-loop.ts';
@@ -25,6 +26,8 @@ const EVERY_MS = 250;
 const IDLE_MS = 2_000;
 /** Offers of one sale in one round, so that the other sales get their turn. */
 const MAX_OFFERS = 2_048;
+/** Sales that are served at a time. */
+const PARALLEL_SALES = 8;
 /** The head tells how the queue stands at least this often. */
 const TELL_MS = 1_000;
 
@@ -69,12 +72,8 @@ export class QueueHead {
     const sales = await readQueuedSales(this.#options.db);
     this.#forget(new Set(sales.map(({ sale }) => sale.id)));
     if (sales.length === 0) return IDLE_MS;
-    let isMore = false;
-    for (const sale of sales) {
-      if (signal.aborted) break;
-      isMore = (await this.#serve(sale)) || isMore;
-    }
-    return isMore ? 0 : EVERY_MS;
+    const served = await pLimit(PARALLEL_SALES).map(sales, (sale) => !signal.aborted && this.#serve(sale));
+    return served.includes(true) ? 0 : EVERY_MS;
   }
 
   /** @returns whether the next round is to follow at once */

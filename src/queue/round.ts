@@ -10,6 +10,7 @@
  * Crash points: docs/internals/queue.md.
  */
 import type { Outcome, Purchase, QueueSettings } from '../engine/contract.ts';
+import { withTimeout } from '../lib/with-timeout.ts';
 import type { Database } from '../postgres/database.ts';
 import type { HeadEvents } from './head-events.ts';
 import type { Line } from './line.ts';
@@ -19,6 +20,11 @@ import { passOver } from './places.ts';
 import type { PresentPlaces } from './presence.ts';
 import { type Free, nextTurn } from './turn.ts';
 
+/**
+ * How long a round waits for the commits of its offers. A commit that takes longer goes on: a later round finds it, or repeats the
+ * take. Otherwise one slow sale would hold up the others.
+ */
+const COMMIT_WAIT_MS = 1_000;
 /** Places that are read together. */
 const PAGE = 256;
 
@@ -78,7 +84,9 @@ async function makeOffers(
   saleId: string,
   offers: readonly { readonly place: Place; readonly quantity: number }[],
 ): Promise<Page> {
-  const outcomes = await Promise.all(offers.map(({ place, quantity }) => buy(offerTo(place, quantity))));
+  const outcomes = await Promise.all(
+    offers.map(({ place, quantity }) => soon(buy(offerTo(place, quantity)))),
+  );
   const limited: Place[] = [];
   const delayed: Outcome['code'][] = [];
   let done: Done = { offers: 0, units: 0 };
@@ -93,6 +101,11 @@ async function makeOffers(
   const [outcome] = delayed;
   if (outcome !== undefined) events.delayed({ saleId, places: delayed.length, outcome });
   return { ...done, limited: limited.length, delayed: delayed.length };
+}
+
+/** The outcome, unless it takes too long: then it is not known yet. */
+function soon(outcome: Promise<Outcome>): Promise<Outcome> {
+  return withTimeout(COMMIT_WAIT_MS, outcome).catch(() => ({ code: 'unknown' }));
 }
 
 const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);

@@ -25,7 +25,7 @@ import { followForsaken, followMovements, OWN_TIME_S } from '../sales/movements.
 import { readSale } from '../sales/sale-rows.ts';
 import type { Finding } from './finding.ts';
 import { foreignWriteIn } from './foreign-write.ts';
-import { repairPlaces } from './places.ts';
+import { repairPlaces } from './place-counts.ts';
 import type { MissingRecord, RepairStep } from './repair-step.ts';
 import { examine } from './verify.ts';
 

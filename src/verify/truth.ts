@@ -5,7 +5,7 @@ import { type Database, rows } from '../postgres/database.ts';
 import { LIVE } from '../postgres/live-orders.ts';
 import { readLosses } from '../rebuild/lost-orders.ts';
 import { readKnownSale, type SaleRow } from '../sales/sale-rows.ts';
-import { type PlaceCounts, readPlaceCounts } from './places.ts';
+import { type PlaceCounts, readPlaceCounts } from './place-counts.ts';
 
 /** At most this many buyers above their limit are named. */
 const NAMED_BUYERS = 20;

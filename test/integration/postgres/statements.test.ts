@@ -15,6 +15,15 @@ import { expireOrders } from '../../../src/orders/order-changes.ts';
 import { OrderService } from '../../../src/orders/order-service.ts';
 import { readOwnOrders, readOwnOrdersOfSale } from '../../../src/orders/own-orders.ts';
 import { applyReturns, applyReturnsOf } from '../../../src/orders/returns.ts';
+import { acceptOffer } from '../../../src/queue/offers.ts';
+import {
+  givePlaces,
+  leaveQueue,
+  passOver,
+  readPlaceOf,
+  readPlaces,
+  readWaiting,
+} from '../../../src/queue/places.ts';
 import { readDueSales } from '../../../src/rebuild/erasures.ts';
 import { rebuildSale } from '../../../src/rebuild/rebuild.ts';
 import { countLiveOrders } from '../../../src/sales/live-orders.ts';
@@ -91,6 +100,23 @@ async function commit({ db }: Shop, saleId: string, buyers: readonly string[]): 
   );
 }
 
+/** Two buyers in the queue of a sale; one of them leaves. */
+async function operateQueue(): Promise<void> {
+  const { db, service } = shop;
+  await service.create({ id: 'line', stock: 5, queue: 'fifo' }, BY.actor);
+  const wishes = ['a', 'b'].map((buyerId) => ({ buyerId, quantity: 1 }));
+  const places = [...(await givePlaces(db, 'line', wishes)).values()];
+  await readPlaceOf(db, 'line', 'a');
+  await readPlaceOf(db, 'line', 'nobody');
+  await readPlaces(db, 'line', [1, 2]);
+  await readWaiting(db, 'line', 0, 10);
+  await passOver(db, 'line', places.slice(0, 1), 'absent');
+  await leaveQueue(db, 'line', 'b');
+  await acceptOffer(db, { orderId: '1', buyerId: 'a', quantity: 1 });
+  await db.raw("UPDATE places SET order_id = 1 WHERE sale_id = 'line' AND number = 1");
+  await service.verify('line', { repair: true });
+}
+
 /** Operations whose statements have variable parts, and those that call functions in Postgres. */
 async function operate(): Promise<void> {
   const { db, backend, service } = shop;
@@ -122,6 +148,7 @@ async function operate(): Promise<void> {
     await rebuildSale(db, backend, id);
   }
   await buyers.erase({ buyerId: 'buyer-7', running: false }, BY);
+  await operateQueue();
   await readDueSales(db);
   await readOwnOrders(db, 'a', {});
   await service.list({ state: 'open', limit: 1 });

@@ -90,7 +90,13 @@ test('the sheet has a line for the purchase token only if one is required', () =
 });
 
 test('the sheet of a sale with a queue shows how it works', () => {
-  const queue = { queue: 'draw', offerSeconds: 90, presenceSeconds: 0, maxWaiting: 5_000, fit: 'less' } as const;
+  const queue = {
+    queue: 'draw',
+    offerSeconds: 90,
+    presenceSeconds: 0,
+    maxWaiting: 5_000,
+    fit: 'less',
+  } as const;
   const sheet = saleSheet({ ...sale, ...queue });
   expect(sheet).toMatch(/^queue +drawn when the window opens$/m);
   expect(sheet).toMatch(/^offers stand +90 s$/m);

@@ -58,6 +58,8 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'sales',
     'orders',
   ],
+  'queue/buyers': ['engine', 'lib', 'admission', 'postgres', 'queue'],
+  'http/public/place': ['engine', 'lib', 'admission', 'queue/buyers', 'http/server', 'http/identity'],
   rebuild: [
     'engine',
     'lib',
@@ -91,6 +93,8 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'http/identity',
     'http/orders',
     'orders',
+    'queue',
+    'http/public/place',
   ],
   'http/ops': [
     'engine',
@@ -145,6 +149,8 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'node/process',
     'traces',
     'orders',
+    'queue',
+    'queue/buyers',
     'http/public',
     'engine/cluster',
     'engine/locked',
