@@ -5,8 +5,8 @@
  */
 import { counted } from '../lib/counted.ts';
 import type { Identity } from '../operations/verify-report.ts';
+import { PLACE_STATES, type PlaceCounts, type WrongPlace } from '../queue/place-counts.ts';
 import { type Finding, fault, identity, term } from './finding.ts';
-import { PLACE_STATES, type PlaceCounts, type WrongPlace } from './place-counts.ts';
 
 export function placeIdentity({ given, states }: PlaceCounts): Identity {
   return identity(

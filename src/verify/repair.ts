@@ -18,6 +18,7 @@ import { applyReturns } from '../orders/returns.ts';
 import { numbers } from '../postgres/array-literal.ts';
 import { type Database, rows } from '../postgres/database.ts';
 import { LIVE } from '../postgres/live-orders.ts';
+import { repairPlaces } from '../queue/place-counts.ts';
 import type { Recoveries } from '../rebuild/recovery.ts';
 import { followState } from '../sales/follow-state.ts';
 import { countLiveOrders } from '../sales/live-orders.ts';
@@ -25,7 +26,6 @@ import { followForsaken, followMovements, OWN_TIME_S } from '../sales/movements.
 import { readSale } from '../sales/sale-rows.ts';
 import type { Finding } from './finding.ts';
 import { foreignWriteIn } from './foreign-write.ts';
-import { repairPlaces } from './place-counts.ts';
 import type { MissingRecord, RepairStep } from './repair-step.ts';
 import { examine } from './verify.ts';
 

@@ -3,9 +3,9 @@
 import { type Cursor, readCursors } from '../postgres/cursors.ts';
 import { type Database, rows } from '../postgres/database.ts';
 import { LIVE } from '../postgres/live-orders.ts';
+import { type PlaceCounts, readPlaceCounts } from '../queue/place-counts.ts';
 import { readLosses } from '../rebuild/lost-orders.ts';
 import { readKnownSale, type SaleRow } from '../sales/sale-rows.ts';
-import { type PlaceCounts, readPlaceCounts } from './place-counts.ts';
 
 /** At most this many buyers above their limit are named. */
 const NAMED_BUYERS = 20;

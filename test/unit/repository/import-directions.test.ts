@@ -72,6 +72,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'queue',
   ],
   verify: [
+    'queue',
     'engine',
     'lib',
     'engine/sale',
