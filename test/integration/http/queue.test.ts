@@ -1,0 +1,238 @@
+/** A sale with a queue at the public port: places, offers, and what is refused. */
+import { describe, expect, test } from 'vitest';
+import { BY } from '../../support/author.ts';
+import { until } from '../../support/fixtures.ts';
+import type { Answer, TestNode } from '../../support/node.ts';
+import { expectBalanced, onEachStore } from '../../support/stores.ts';
+
+const HOUR_MS = 3_600_000;
+/** Workers learn of a changed sale one by one, so there is only one. */
+const ONE_WORKER = { WORKERS: '1' };
+const QUEUE = { queue: 'fifo', presenceSeconds: 0 };
+const later = () => new Date(Date.now() + HOUR_MS).toISOString();
+
+type Headers = Record<string, string>;
+
+const ask = (
+  node: TestNode,
+  method: 'GET' | 'POST' | 'DELETE',
+  saleId: string,
+  buyer: string,
+  { headers = {}, body }: { headers?: Headers; body?: unknown } = {},
+): Promise<Answer> =>
+  node.request(`/v1/sales/${saleId}/place`, {
+    method,
+    headers: { 'x-buyer-id': buyer, ...headers },
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+  });
+
+const join = (node: TestNode, saleId: string, buyer: string, quantity?: number) =>
+  ask(node, 'POST', saleId, buyer, quantity === undefined ? {} : { body: { quantity } });
+
+/** @returns the place once it is in this state */
+function untilState(node: TestNode, saleId: string, buyer: string, state: string, token?: string) {
+  const headers = token === undefined ? {} : { 'place-token': token };
+  return until(
+    async () => {
+      const { body } = await ask(node, 'GET', saleId, buyer, { headers });
+      return body.state === state && body;
+    },
+    { what: `${buyer} is told ${state}` },
+  );
+}
+
+const withOffer = (token: string) => ({ headers: { 'purchase-token': token } });
+
+onEachStore((stage) => {
+  describe('a place', () => {
+    test('is given once, and told with its number and the people ahead', async () => {
+      const { node } = stage;
+      const id = await stage.sale({ ...QUEUE, startsAt: later(), perBuyerLimit: 3 });
+      const anna = await join(node, id, 'anna', 2);
+      expect(anna).toMatchObject({
+        status: 200,
+        body: { saleId: id, number: 1, rank: 1, quantity: 2, state: 'waiting', ahead: 0 },
+        headers: { 'cache-control': 'no-store' },
+      });
+      expect((await join(node, id, 'bert')).body).toMatchObject({ number: 2, quantity: 1, ahead: 1 });
+      // Again asked, it is the same place, with the first quantity.
+      expect((await join(node, id, 'anna', 1)).body).toMatchObject({ number: 1, quantity: 2 });
+      const told = { number: 1, quantity: 2, state: 'waiting', ahead: 0 };
+      expect(await ask(node, 'GET', id, 'anna')).toMatchObject({ status: 200, body: told });
+      const headers = { 'place-token': anna.body.placeToken };
+      expect((await ask(node, 'GET', id, 'anna', { headers })).body).toMatchObject(told);
+      // Another's token is worth nothing.
+      expect((await ask(node, 'GET', id, 'bert', { headers })).body).toMatchObject({ number: 2 });
+      expect(await ask(node, 'GET', id, 'carl', { headers })).toMatchObject({
+        status: 404,
+        code: 'no_place',
+      });
+    });
+
+    test('is refused where there is nothing to wait for', async () => {
+      const { node } = stage;
+      const plain = await stage.sale();
+      const id = await stage.sale({ ...QUEUE, startsAt: later(), perBuyerLimit: 2, maxWaiting: 1 });
+      expect(await join(node, plain, 'anna')).toMatchObject({ status: 409, code: 'no_queue' });
+      expect(await join(node, 'nothing', 'anna')).toMatchObject({ status: 404, code: 'unknown_sale' });
+      expect(await join(node, '-', 'anna')).toMatchObject({ status: 404, code: 'unknown_sale' });
+      expect(await join(node, id, '')).toMatchObject({ status: 401 });
+      for (const quantity of [0, -1, 1.5, 3])
+        expect(await join(node, id, 'anna', quantity)).toMatchObject({ code: 'invalid_request' });
+      expect(await ask(node, 'POST', id, 'anna', { body: { amount: 1 } })).toMatchObject({ status: 400 });
+      expect(await ask(node, 'POST', id, 'anna', { body: [1] })).toMatchObject({ status: 400 });
+      expect(await ask(node, 'GET', id, 'anna')).toMatchObject({ status: 404, code: 'no_place' });
+      expect(await ask(node, 'GET', plain, 'anna')).toMatchObject({ status: 404, code: 'no_place' });
+      expect(await ask(node, 'DELETE', id, 'anna')).toMatchObject({ status: 404, code: 'no_place' });
+      expect(await join(node, id, 'anna')).toMatchObject({ status: 200 });
+      expect(await join(node, id, 'bert')).toMatchObject({
+        status: 503,
+        code: 'queue_full',
+        headers: { 'retry-after': '30' },
+      });
+      expect(await join(node, id, 'anna')).toMatchObject({ status: 200, body: { number: 1 } });
+      await node.ops.change(id, { action: 'close' }, BY);
+      await until(async () => (await join(node, id, 'bert')).code === 'ended', { what: 'the node knows' });
+      expect((await ask(node, 'GET', id, 'anna')).body).toMatchObject({ number: 1, state: 'closed' });
+    });
+
+    test('needs a purchase token where the sale requires one, which is issued before the window opens', async () => {
+      const { node } = stage;
+      const id = await stage.sale({ ...QUEUE, startsAt: later(), requireToken: true });
+      expect(await join(node, id, 'anna')).toMatchObject({ status: 403, code: 'token_required' });
+      const issued = await node.request(`/v1/sales/${id}/tokens`, {
+        method: 'POST',
+        headers: { 'x-buyer-id': 'anna' },
+      });
+      expect(issued).toMatchObject({ status: 201 });
+      const headers = { 'purchase-token': issued.body.token };
+      expect(await ask(node, 'POST', id, 'bert', { headers })).toMatchObject({
+        code: 'token_invalid',
+        body: { reason: 'alien' },
+      });
+      expect(await ask(node, 'POST', id, 'anna', { headers })).toMatchObject({ status: 200 });
+    });
+
+    test('is left, and a new one is behind all others', async () => {
+      const { node } = stage;
+      const id = await stage.sale({ ...QUEUE, startsAt: later() });
+      for (const buyer of ['anna', 'bert']) await join(node, id, buyer);
+      const left = { number: 1, state: 'left', reason: 'asked' };
+      expect(await ask(node, 'DELETE', id, 'anna')).toMatchObject({ status: 200, body: left });
+      expect(await ask(node, 'DELETE', id, 'anna')).toMatchObject({ status: 200, body: left });
+      expect((await ask(node, 'GET', id, 'anna')).body).toMatchObject(left);
+      expect((await join(node, id, 'anna')).body).toMatchObject({ number: 3, state: 'waiting' });
+    });
+
+    test('is told without rank before a draw', async () => {
+      const { node } = stage;
+      const id = await stage.sale({ ...QUEUE, queue: 'draw', startsAt: later() });
+      const { body } = await join(node, id, 'anna');
+      expect(body).toMatchObject({ number: 1, state: 'waiting', entries: 1 });
+      expect(body).not.toHaveProperty('rank');
+      expect(body).not.toHaveProperty('ahead');
+    });
+
+    test('is given to each of many who ask at once', async () => {
+      const { node } = stage;
+      const id = await stage.sale({ ...QUEUE, startsAt: later() });
+      const buyers = Array.from({ length: 300 }, (_, i) => `buyer-${i}`);
+      const answers = await Promise.all([...buyers, ...buyers].map((buyer) => join(node, id, buyer)));
+      expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
+      const numbers = answers.map(({ body }) => body.number as number);
+      expect(numbers.slice(0, 300)).toEqual(numbers.slice(300));
+      expect(numbers.slice(0, 300).sort((a, b) => a - b)).toEqual(buyers.map((_, i) => i + 1));
+    });
+  });
+
+  describe('an offer', () => {
+    test('is told to the first place, and the rest know that they wait in vain for now', async () => {
+      const { node } = stage;
+      const id = await stage.sale({ ...QUEUE, stock: 1 });
+      const anna = await join(node, id, 'anna');
+      await join(node, id, 'bert');
+      const { offer } = await untilState(node, id, 'anna', 'offered', anna.body.placeToken);
+      expect(offer).toMatchObject({ quantity: 1, orderId: expect.stringMatching(/^\d+$/) });
+      expect(Date.parse(offer.expiresAt)).toBeGreaterThan(Date.now());
+      const carl = await join(node, id, 'carl');
+      await untilState(node, id, 'carl', 'hopeless', carl.body.placeToken);
+
+      expect(await node.buy(id, 'bert')).toMatchObject({ status: 403, code: 'offer_required' });
+      const alien = { status: 403, code: 'token_invalid', body: { reason: 'alien' } };
+      expect(await node.buy(id, 'bert', withOffer(offer.token))).toMatchObject(alien);
+      expect(await node.buy(id, 'anna', withOffer(`${offer.token}x`))).toMatchObject(alien);
+      const placed = { orderId: offer.orderId, status: 'committed', saleId: id, quantity: 1 };
+      for (let i = 0; i < 2; i++)
+        expect(await node.buy(id, 'anna', withOffer(offer.token))).toMatchObject({
+          status: 201,
+          body: placed,
+        });
+      expect((await ask(node, 'GET', id, 'anna')).body).toMatchObject({ number: 1, state: 'bought' });
+      await expectBalanced(node, id);
+    });
+
+    test('is for a quantity, and for no other', async () => {
+      const { node } = stage;
+      const id = await stage.sale({ ...QUEUE, stock: 5, perBuyerLimit: 3 });
+      await join(node, id, 'anna', 2);
+      const { offer } = await untilState(node, id, 'anna', 'offered');
+      expect(await node.buy(id, 'anna', { ...withOffer(offer.token), quantity: 1 })).toMatchObject({
+        status: 400,
+        body: { detail: expect.stringContaining('must be 2') },
+      });
+      expect(await node.buy(id, 'anna', { ...withOffer(offer.token), quantity: 2 })).toMatchObject({
+        status: 201,
+        body: { quantity: 2 },
+      });
+    });
+
+    test('that is given back goes to the next place, and can’t be accepted any more', async () => {
+      const { node } = stage;
+      const id = await stage.sale({ ...QUEUE, stock: 1 });
+      for (const buyer of ['anna', 'bert']) await join(node, id, buyer);
+      const { offer } = await untilState(node, id, 'anna', 'offered');
+      expect((await ask(node, 'DELETE', id, 'anna')).body).toMatchObject({ state: 'left', reason: 'asked' });
+      expect(await node.buy(id, 'anna', withOffer(offer.token))).toMatchObject({
+        status: 409,
+        code: 'offer_ended',
+      });
+      await untilState(node, id, 'bert', 'offered');
+      await expectBalanced(node, id);
+    });
+
+    test('whose time is over has lapsed', async () => {
+      const { node } = stage;
+      const id = await stage.sale({ ...QUEUE, stock: 1, offerSeconds: 1 });
+      await join(node, id, 'anna');
+      const { offer } = await untilState(node, id, 'anna', 'offered');
+      await untilState(node, id, 'anna', 'lapsed');
+      expect(await node.buy(id, 'anna', withOffer(offer.token))).toMatchObject({ code: 'offer_ended' });
+    });
+
+    test('can’t be accepted while the sale is paused', async () => {
+      const { node } = stage;
+      const id = await stage.sale({ ...QUEUE, stock: 1 });
+      await join(node, id, 'anna');
+      const { offer } = await untilState(node, id, 'anna', 'offered');
+      await node.ops.change(id, { action: 'pause' }, BY);
+      expect(await node.buy(id, 'anna', withOffer(offer.token))).toMatchObject({
+        status: 403,
+        code: 'paused',
+      });
+      await node.ops.change(id, { action: 'resume' }, BY);
+      expect(await node.buy(id, 'anna', withOffer(offer.token))).toMatchObject({ status: 201 });
+    });
+
+    test('can be accepted after the queue was turned off; whoever waits is told that it is closed', async () => {
+      const { node } = stage;
+      const id = await stage.sale({ ...QUEUE, stock: 1, perBuyerLimit: 1 });
+      for (const buyer of ['anna', 'bert']) await join(node, id, buyer);
+      const { offer } = await untilState(node, id, 'anna', 'offered');
+      await node.ops.change(id, { action: 'queue', queue: 'off' }, BY);
+      await untilState(node, id, 'bert', 'closed');
+      expect((await ask(node, 'GET', id, 'anna')).body).toMatchObject({ state: 'offered', offer });
+      expect(await node.buy(id, 'anna', withOffer(offer.token))).toMatchObject({ status: 201 });
+      expect(await join(node, id, 'carl')).toMatchObject({ code: 'no_queue' });
+    });
+  });
+}, ONE_WORKER);
