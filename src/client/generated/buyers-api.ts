@@ -63,6 +63,38 @@ export type Order = {
   readonly replaces?: OrderId | undefined;
 };
 
+export type Place = {
+  readonly saleId: SaleId;
+  /** Counts from 1 in each sale, in the order in which places were given */
+  readonly number: number;
+  /** Units that the place wants */
+  readonly quantity: number;
+  /** hopeless: it waits, behind as many present buyers as units could still come to. lapsed: the offer was not accepted in time. closed: it waited when the sale was over, or its queue was turned off */
+  readonly state: 'waiting' | 'hopeless' | 'offered' | 'bought' | 'lapsed' | 'left' | 'closed';
+  /** Why it has left */
+  readonly reason?: 'asked' | 'absent' | 'limit' | undefined;
+  /** How many places come before it, and itself. Only while it waits, and not before a draw */
+  readonly rank?: number | undefined;
+  /** How many take part in the draw so far. Only before the draw */
+  readonly entries?: number | undefined;
+  /** Present buyers ahead. Only while it waits, and not before a draw */
+  readonly ahead?: number | undefined;
+  /** How long it will wait if offers go on as in the last minute. Left out if too little is known */
+  readonly estimateSeconds?: number | undefined;
+  /** The standard error of the estimate */
+  readonly estimateErrorSeconds?: number | undefined;
+  /** For the header Place-Token */
+  readonly placeToken: string;
+  readonly offer?: {
+    /** For the header Purchase-Token of the purchase */
+    readonly token: string;
+    readonly orderId: OrderId;
+    /** Units that are offered; may be fewer than the place wants. The purchase must ask for so many */
+    readonly quantity: number;
+    readonly expiresAt?: string | undefined;
+  } | undefined;
+};
+
 /** The problems by code, each with the members that it has. */
 export interface Problems {
   sold_out: Problem<'sold_out'>;
@@ -85,6 +117,11 @@ export interface Problems {
   refused: Problem<'refused'>;
   token_required: Problem<'token_required'>;
   token_invalid: Problem<'token_invalid'> & { readonly reason: 'missing' | 'invalid' | 'expired' | 'generation' | 'alien' };
+  offer_required: Problem<'offer_required'>;
+  offer_ended: Problem<'offer_ended'>;
+  no_queue: Problem<'no_queue'>;
+  no_place: Problem<'no_place'>;
+  queue_full: Problem<'queue_full'>;
   challenge_required: Problem<'challenge_required'> & { readonly challenge: unknown };
   challenge_failed: Problem<'challenge_failed'>;
   rate_limited: Problem<'rate_limited'> & { readonly limitOf: 'buyer' | 'address' };
@@ -106,7 +143,7 @@ export interface Operations {
       readonly metadata?: Readonly<Record<string, unknown>> | undefined;
     };
     readonly answer: Placed;
-    readonly code: 'invalid_request' | 'unauthenticated' | 'forbidden' | 'operators_only' | 'not_started' | 'ended' | 'paused' | 'refused' | 'token_required' | 'token_invalid' | 'unknown_sale' | 'sold_out' | 'limit_reached' | 'insufficient_stock' | 'payload_too_large' | 'idempotency_mismatch' | 'rate_limited' | 'internal' | 'busy' | 'unavailable' | 'unknown';
+    readonly code: 'invalid_request' | 'unauthenticated' | 'forbidden' | 'operators_only' | 'not_started' | 'ended' | 'paused' | 'refused' | 'token_required' | 'token_invalid' | 'offer_required' | 'unknown_sale' | 'sold_out' | 'limit_reached' | 'insufficient_stock' | 'offer_ended' | 'payload_too_large' | 'idempotency_mismatch' | 'rate_limited' | 'internal' | 'busy' | 'unavailable' | 'unknown';
   };
   ownOrdersOfSale: {
     readonly body: undefined;
@@ -123,6 +160,23 @@ export interface Operations {
     };
     readonly answer: PurchaseToken;
     readonly code: 'invalid_request' | 'unauthenticated' | 'forbidden' | 'not_started' | 'challenge_required' | 'challenge_failed' | 'unknown_sale' | 'payload_too_large' | 'rate_limited' | 'internal' | 'busy' | 'unavailable';
+  };
+  takePlace: {
+    readonly body: {
+      readonly quantity?: number | undefined;
+    };
+    readonly answer: Place;
+    readonly code: 'invalid_request' | 'unauthenticated' | 'forbidden' | 'ended' | 'token_required' | 'token_invalid' | 'unknown_sale' | 'no_queue' | 'payload_too_large' | 'rate_limited' | 'internal' | 'busy' | 'unavailable' | 'queue_full';
+  };
+  readPlace: {
+    readonly body: undefined;
+    readonly answer: Place;
+    readonly code: 'invalid_request' | 'unauthenticated' | 'forbidden' | 'unknown_sale' | 'no_place' | 'rate_limited' | 'internal' | 'busy' | 'unavailable';
+  };
+  leavePlace: {
+    readonly body: undefined;
+    readonly answer: Place;
+    readonly code: 'invalid_request' | 'unauthenticated' | 'forbidden' | 'unknown_sale' | 'no_place' | 'rate_limited' | 'internal' | 'busy' | 'unavailable';
   };
   readSale: {
     readonly body: undefined;
@@ -198,6 +252,9 @@ export const ROUTES = {
   buy: ['POST', '/v1/sales/{saleId}/orders'],
   ownOrdersOfSale: ['GET', '/v1/sales/{saleId}/orders'],
   getPurchaseToken: ['POST', '/v1/sales/{saleId}/tokens'],
+  takePlace: ['POST', '/v1/sales/{saleId}/place'],
+  readPlace: ['GET', '/v1/sales/{saleId}/place'],
+  leavePlace: ['DELETE', '/v1/sales/{saleId}/place'],
   readSale: ['GET', '/v1/sales/{saleId}'],
   followSale: ['GET', '/v1/sales/{saleId}/events'],
   ownOrders: ['GET', '/v1/orders'],

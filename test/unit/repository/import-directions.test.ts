@@ -59,7 +59,6 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'orders',
   ],
   'queue/buyers': ['engine', 'lib', 'admission', 'postgres', 'queue'],
-  'http/public/place': ['engine', 'lib', 'admission', 'queue/buyers', 'http/server', 'http/identity'],
   rebuild: [
     'engine',
     'lib',
@@ -83,6 +82,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'orders',
     'rebuild',
   ],
+  'http/public/place': ['engine', 'lib', 'admission', 'http/server', 'http/identity', 'queue/buyers'],
   'http/public': [
     'engine',
     'lib',
