@@ -77,7 +77,7 @@ export async function readDigests(
 ): Promise<Digest[]> {
   const found = await rows<{ number: string; buyer_id: string; digest: string | null }>(
     db,
-    `SELECT number::text, buyer_id, digest FROM places WHERE sale_id = ? AND number > ? AND number <= ? ORDER BY number`,
+    'SELECT number::text, buyer_id, digest FROM places WHERE sale_id = ? AND number > ? AND number <= ?',
     [saleId, after, last],
   );
   const digests: Digest[] = new Array(last - after).fill(null);

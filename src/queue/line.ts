@@ -40,8 +40,8 @@ export class FifoLine implements Line {
   async rankBehind(db: Database, afterRank: number, ahead: number): Promise<number | undefined> {
     const [row] = await rows<{ number: string }>(
       db,
-      `SELECT number::text FROM places WHERE sale_id = ? AND state = 'waiting' AND number > ?
-       ORDER BY number OFFSET ? LIMIT 1`,
+      `SELECT p.number::text FROM places p WHERE p.sale_id = ? AND p.state = 'waiting' AND p.number > ?
+       ORDER BY p.number OFFSET ? LIMIT 1`,
       [this.#saleId, afterRank, ahead],
     );
     return row && Number(row.number);
