@@ -9,6 +9,10 @@ import { EVENT_COMMANDS } from './events/commands.ts';
 import { migrate } from './migrate.ts';
 import { ORDER_COMMANDS } from './order/commands.ts';
 import { checkQueue } from './queue/check.ts';
+import { drawFile } from './queue/draw.ts';
+import { OFFER_COMMANDS } from './queue/offers.ts';
+import { listPlaces } from './queue/places.ts';
+import { showQueue } from './queue/show.ts';
 import { rebalance } from './rebalance.ts';
 import { recover } from './recover.ts';
 import { CHANGE_COMMANDS } from './sale/change.ts';
@@ -16,6 +20,7 @@ import { createSale } from './sale/create.ts';
 import { deleteSale } from './sale/delete.ts';
 import { saleLedger } from './sale/ledger.ts';
 import { listSales } from './sale/list.ts';
+import { saleQueue } from './sale/queue.ts';
 import { showSale } from './sale/show.ts';
 import { serve } from './serve.ts';
 import { sync } from './sync.ts';
@@ -29,7 +34,7 @@ const GROUPS = [
   {
     name: 'sale',
     summary: 'create, list, show, change and delete sales',
-    specs: [createSale, listSales, showSale, ...CHANGE_COMMANDS, deleteSale, saleLedger],
+    specs: [createSale, listSales, showSale, ...CHANGE_COMMANDS, saleQueue, deleteSale, saleLedger],
   },
   {
     name: 'order',
@@ -48,8 +53,8 @@ const GROUPS = [
   },
   {
     name: 'queue',
-    summary: 'check the draw of a queue',
-    specs: [checkQueue],
+    summary: 'show the queue of a sale, stop and pace its offers, check its draw',
+    specs: [showQueue, listPlaces, ...OFFER_COMMANDS, drawFile, checkQueue],
   },
 ];
 

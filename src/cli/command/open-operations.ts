@@ -21,7 +21,7 @@ export async function withOperations<T>(
   }
   const client = new OpsClient(config);
   try {
-    return await work({ sales: client, orders: client, buyers: client, events: client });
+    return await work({ sales: client, queues: client, orders: client, buyers: client, events: client });
   } finally {
     await client.disconnect();
   }

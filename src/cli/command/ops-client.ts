@@ -12,6 +12,14 @@ import type { OrderEdit } from '../../operations/order.ts';
 import type { OrderPage, OrderQuery } from '../../operations/order-list.ts';
 import type { Order, OrderChange, OrderOperations, OrderOutcome } from '../../operations/order-operations.ts';
 import { queryText } from '../../operations/order-query.ts';
+import {
+  type PlacePage,
+  type PlaceQuery,
+  placeQueryText,
+  type QueueChange,
+  type QueueOperations,
+  type QueueStatus,
+} from '../../operations/queue/queue-operations.ts';
 import type { RebalanceOptions, RebalanceReport } from '../../operations/rebalance-operations.ts';
 import type { Recovery } from '../../operations/recover-operations.ts';
 import { type SalePage, type SaleQuery, saleQueryText } from '../../operations/sale-list.ts';
@@ -39,7 +47,9 @@ const DONE: Readonly<Record<SaleAction, string>> = {
   edit: 'edited',
 };
 
-export class OpsClient implements SaleOperations, OrderOperations, EventOperations, BuyerOperations {
+export class OpsClient
+  implements SaleOperations, QueueOperations, OrderOperations, EventOperations, BuyerOperations
+{
   readonly #connection: OpsConnection;
 
   constructor(config: Config) {
@@ -126,6 +136,29 @@ export class OpsClient implements SaleOperations, OrderOperations, EventOperatio
       body: options,
       saleId,
     });
+  }
+
+  showQueue(saleId: string, { count = false }: { readonly count?: boolean } = {}): Promise<QueueStatus> {
+    const path = `${pathOf(saleId)}/queue${urlQuery({ count: count ? 'true' : undefined })}`;
+    return this.#connection.call({ method: 'GET', path, saleId });
+  }
+
+  places(saleId: string, query: PlaceQuery = {}): Promise<PlacePage> {
+    const path = `${pathOf(saleId)}/queue/places${placeQueryText(query)}`;
+    return this.#connection.call({ method: 'GET', path, saleId });
+  }
+
+  changeQueue(saleId: string, change: QueueChange, { actor, reason }: Author): Promise<QueueStatus> {
+    return this.#connection.call({
+      method: 'PATCH',
+      path: `${pathOf(saleId)}/queue`,
+      body: { ...change, ...(reason !== '' && { reason }) },
+      ...{ saleId, operator: actor },
+    });
+  }
+
+  async drawFile(saleId: string): Promise<AsyncIterable<string>> {
+    return this.#connection.text({ method: 'GET', path: `${pathOf(saleId)}/queue/draw`, saleId });
   }
 
   showOrder(orderId: string): Promise<OrderOutcome> {

@@ -119,19 +119,31 @@ export class OpsConnection {
 
   /** The data of each event of a stream, until the node or the signal ends it. @throws as `call` */
   async *events(call: Call, signal: AbortSignal): AsyncGenerator<string> {
+    let text = '';
     try {
-      const { statusCode, body } = await this.#request(call, 'text/event-stream', signal);
-      if (statusCode !== 200) {
-        throw this.errorFrom(call, statusCode, parseJson(await body.text()) as Problem | undefined);
-      }
-      let text = '';
-      for await (const chunk of body.setEncoding('utf8')) {
+      for await (const chunk of this.#chunks(call, 'text/event-stream', signal)) {
         const events = `${text}${chunk}`.split('\n\n');
         text = events.pop()!;
         for (const event of events) yield dataOf(event);
       }
     } catch (error) {
-      if (signal.aborted) return;
+      if (!signal.aborted) throw error;
+    }
+  }
+
+  /** A long answer in pieces, as they come. @throws as `call`; also if the node ends the answer before it is complete */
+  text(call: Call): AsyncGenerator<string> {
+    return this.#chunks(call, 'application/x-ndjson');
+  }
+
+  async *#chunks(call: Call, accept: string, signal?: AbortSignal): AsyncGenerator<string> {
+    try {
+      const { statusCode, body } = await this.#request(call, accept, signal);
+      if (statusCode !== 200) {
+        throw this.errorFrom(call, statusCode, parseJson(await body.text()) as Problem | undefined);
+      }
+      for await (const chunk of body.setEncoding('utf8')) yield chunk as string;
+    } catch (error) {
       throw error instanceof StockadeError ? error : this.#unreachable(error);
     }
   }

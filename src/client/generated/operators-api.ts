@@ -31,6 +31,16 @@ export type NewSale = {
   readonly shopId?: string | undefined;
   /** At most 16,384 bytes as JSON, nested at most 32 deep */
   readonly metadata?: Readonly<Record<string, unknown>> | undefined;
+  /** Whether buyers need a place in a queue, and the order of the places: first come, first served, or shuffled when the window opens */
+  readonly queue?: 'off' | 'fifo' | 'draw' | undefined;
+  /** How long an offer can be accepted */
+  readonly offerSeconds?: number | undefined;
+  /** A buyer that is not heard of for so long is absent; 0: nobody ever is */
+  readonly presenceSeconds?: number | undefined;
+  /** Places behind the head at most */
+  readonly maxWaiting?: number | undefined;
+  /** If too few units are free for the next place: it waits for more, gets an offer of fewer, or is passed */
+  readonly fit?: 'wait' | 'less' | 'pass' | undefined;
   /** Why, for the ledger */
   readonly reason?: string | undefined;
 };
@@ -54,6 +64,19 @@ export type SaleChange = {
 } | {
   readonly action: 'require-token';
   readonly requireToken: boolean;
+  readonly reason?: string | undefined;
+} | {
+  readonly action: 'queue';
+  /** Whether buyers need a place in a queue, and the order of the places: first come, first served, or shuffled when the window opens */
+  readonly queue?: 'off' | 'fifo' | 'draw' | undefined;
+  /** How long an offer can be accepted */
+  readonly offerSeconds?: number | undefined;
+  /** A buyer that is not heard of for so long is absent; 0: nobody ever is */
+  readonly presenceSeconds?: number | undefined;
+  /** Places behind the head at most */
+  readonly maxWaiting?: number | undefined;
+  /** If too few units are free for the next place: it waits for more, gets an offer of fewer, or is passed */
+  readonly fit?: 'wait' | 'less' | 'pass' | undefined;
   readonly reason?: string | undefined;
 } | {
   readonly action: 'edit';
@@ -86,6 +109,16 @@ export type Sale = {
   readonly shopId?: string | undefined;
   /** At most 16,384 bytes as JSON, nested at most 32 deep */
   readonly metadata: Readonly<Record<string, unknown>>;
+  /** The order of the places of its queue. Missing: buyers buy without a place */
+  readonly queue?: 'fifo' | 'draw' | undefined;
+  /** How long an offer can be accepted */
+  readonly offerSeconds?: number | undefined;
+  /** A buyer that is not heard of for so long is absent; 0: nobody ever is */
+  readonly presenceSeconds?: number | undefined;
+  /** Places behind the head at most */
+  readonly maxWaiting?: number | undefined;
+  /** If too few units are free for the next place: it waits for more, gets an offer of fewer, or is passed */
+  readonly fit?: 'wait' | 'less' | 'pass' | undefined;
   readonly state: 'open' | 'paused' | 'closed';
   /** Since when the sale is archived: it is in Postgres alone. Missing: it is not */
   readonly archivedAt?: string | undefined;
@@ -95,6 +128,82 @@ export type Sale = {
   readonly movedUnits: number;
   readonly committedOrders: number;
   readonly committedUnits: number;
+};
+
+export type QueueStatus = {
+  readonly saleId: SaleId;
+  readonly order: 'off' | 'fifo' | 'draw';
+  /** Whether free units go to the next places, and if not, why. no-head: no process has made offers for 10 s, although one should */
+  readonly phase: 'off' | 'closed' | 'before' | 'ended' | 'no-head' | 'paused' | 'stopped' | 'offering';
+  /** Places given so far: the number of the newest */
+  readonly places: number;
+  /** No place of a rank up to this one waits */
+  readonly head: number;
+  /** Places of higher ranks: no more than these wait */
+  readonly behindHead: number;
+  /** Places by state. Left out if there are more than 20,000, and count is not true */
+  readonly counts?: {
+    readonly waiting: number;
+    readonly offered: number;
+    readonly bought: number;
+    readonly lapsed: number;
+    readonly left: number;
+  } | undefined;
+  /** Units that nobody has. Left out until the head has told */
+  readonly freeUnits?: number | undefined;
+  /** The first rank that nothing can come to, as things are. Left out if there is none */
+  readonly hopelessFrom?: number | undefined;
+  /** Offers that were made so far */
+  readonly offersMade: number;
+  /** Offers of the last 60 seconds, counted up to 100,000 */
+  readonly offersLastMinute: number;
+  /** An operator has stopped the offers */
+  readonly stopped: boolean;
+  /** Offers that may still be made while they are stopped */
+  readonly allowed: number;
+  /** Offers in a minute at most. Left out if there is no bound */
+  readonly perMinute?: number | undefined;
+  /** When the head told last. Left out if it never did */
+  readonly toldAt?: string | undefined;
+  readonly draw: {
+    /** SHA-256 of the seed */
+    readonly commitment: string;
+    /** Left out if the places were not drawn */
+    readonly drawnAt?: string | undefined;
+    /** Places that took part */
+    readonly entries?: number | undefined;
+    readonly entriesHash?: string | undefined;
+  };
+};
+
+export type Place = {
+  readonly number: number;
+  readonly buyerId: string;
+  readonly quantity: number;
+  readonly state: 'waiting' | 'offered' | 'bought' | 'lapsed' | 'left';
+  /** Why it has left */
+  readonly reason?: 'asked' | 'absent' | 'limit' | undefined;
+  readonly orderId?: OrderId | undefined;
+  readonly givenAt: string;
+  /** When it was bought, lapsed or left */
+  readonly endedAt?: string | undefined;
+  /** Until when its offer can be accepted */
+  readonly offeredUntil?: string | undefined;
+  /** Waiting places before it. Only in a query for one buyer, of a place that waits and has its rank */
+  readonly ahead?: number | undefined;
+};
+
+export type QueueChange = {
+  readonly action: 'pause' | 'resume';
+  readonly reason?: string | undefined;
+} | {
+  readonly action: 'pace';
+  readonly perMinute: number | null;
+  readonly reason?: string | undefined;
+} | {
+  readonly action: 'hand-out';
+  readonly offers: number;
+  readonly reason?: string | undefined;
 };
 
 export type Order = {
@@ -433,6 +542,29 @@ export interface Operations {
     readonly answer: VerifyReport;
     readonly code: 'invalid_request' | 'unauthenticated' | 'unknown_sale' | 'payload_too_large' | 'internal' | 'unavailable';
   };
+  showQueue: {
+    readonly body: undefined;
+    readonly answer: QueueStatus;
+    readonly code: 'invalid_request' | 'unauthenticated' | 'unknown_sale' | 'wrong_state' | 'internal' | 'unavailable' | 'busy';
+  };
+  changeQueue: {
+    readonly body: QueueChange;
+    readonly answer: QueueStatus;
+    readonly code: 'invalid_request' | 'unauthenticated' | 'unknown_sale' | 'wrong_state' | 'archived' | 'payload_too_large' | 'internal' | 'unavailable' | 'busy';
+  };
+  listPlaces: {
+    readonly body: undefined;
+    readonly answer: {
+      readonly places: readonly (Place)[];
+      readonly next?: number | undefined;
+    };
+    readonly code: 'invalid_request' | 'unauthenticated' | 'unknown_sale' | 'wrong_state' | 'internal' | 'unavailable' | 'busy';
+  };
+  drawFile: {
+    readonly body: undefined;
+    readonly answer: string;
+    readonly code: 'unauthenticated' | 'unknown_sale' | 'wrong_state' | 'internal' | 'unavailable' | 'busy';
+  };
   listOrders: {
     readonly body: undefined;
     readonly answer: {
@@ -588,6 +720,10 @@ export const ROUTES = {
   recover: ['POST', '/v1/sales/{saleId}/recover'],
   recovery: ['GET', '/v1/sales/{saleId}/recover'],
   verify: ['POST', '/v1/sales/{saleId}/verify'],
+  showQueue: ['GET', '/v1/sales/{saleId}/queue'],
+  changeQueue: ['PATCH', '/v1/sales/{saleId}/queue'],
+  listPlaces: ['GET', '/v1/sales/{saleId}/queue/places'],
+  drawFile: ['GET', '/v1/sales/{saleId}/queue/draw'],
   listOrders: ['GET', '/v1/sales/{saleId}/orders'],
   exportOrders: ['GET', '/v1/sales/{saleId}/orders/export'],
   showOrder: ['GET', '/v1/orders/{orderId}'],

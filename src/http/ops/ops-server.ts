@@ -5,6 +5,7 @@ import type { BuyerOperations } from '../../operations/buyer-operations.ts';
 import type { ConsoleOperations } from '../../operations/console/console-operations.ts';
 import type { EventOperations } from '../../operations/event-operations.ts';
 import type { OrderOperations } from '../../operations/order-operations.ts';
+import type { QueueOperations } from '../../operations/queue/queue-operations.ts';
 import type { SaleOperations } from '../../operations/sale-operations.ts';
 import { addDescriptionRoutes } from '../description/description-routes.ts';
 import type { Observer } from '../server/exchange.ts';
@@ -19,6 +20,7 @@ import { addEventRoutes } from './event-routes.ts';
 import { guard } from './guard.ts';
 import { notReadyReply } from './not-ready.ts';
 import { addOrderRoutes } from './order-routes.ts';
+import { addQueueRoutes } from './queue-routes.ts';
 import { addSaleRoutes } from './sale-routes.ts';
 import { addStockRoutes } from './stock-routes.ts';
 
@@ -29,6 +31,7 @@ export interface OpsHost extends Observer {
    * out, and has no routes for it.
    */
   readonly sales?: SaleOperations;
+  readonly queues?: QueueOperations;
   readonly orders?: OrderOperations;
   readonly buyers?: BuyerOperations;
   readonly events?: EventOperations;
@@ -70,6 +73,7 @@ export function addOpsRoutes(router: Router, host: OpsHost): void {
     );
   if (host.sales) addSaleRoutes(router, host.sales, guarded);
   if (host.sales) addStockRoutes(router, host.sales, guarded);
+  if (host.queues) addQueueRoutes(router, host.queues, guarded);
   if (host.orders) addOrderRoutes(router, host.orders, guarded);
   if (host.buyers) addBuyerRoutes(router, host.buyers, guarded);
   if (host.events) addEventRoutes(router, host.events, guarded);

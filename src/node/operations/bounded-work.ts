@@ -9,6 +9,7 @@ import { monotonicMs } from '../../lib/monotonic.ts';
 import { OrdersDiffer, SaleDeleting } from '../../operations/delete-operations.ts';
 import { UnknownDeadLetter } from '../../operations/event-operations.ts';
 import { MetRebuild, OperationTimedOut, StoresAway } from '../../operations/operation-faults.ts';
+import { WrongQueueState } from '../../operations/queue/queue-operations.ts';
 import {
   InsufficientStock,
   SaleArchived,
@@ -42,6 +43,7 @@ const ANSWERS = [
   SaleExists,
   UnknownDeadLetter,
   UnknownSale,
+  WrongQueueState,
   WrongState,
 ];
 

@@ -1,0 +1,50 @@
+import { Option } from 'commander';
+import {
+  DEFAULT_PAGE_PLACES,
+  MAX_PAGE_PLACES,
+  PLACE_STATES,
+  parsePlaceQuery,
+} from '../../operations/queue/queue-operations.ts';
+import { type CommandSpec, QUIET, SALE_SETTINGS } from '../command/command.ts';
+import { namingFlags } from '../command/flags.ts';
+import { withOperations } from '../command/open-operations.ts';
+import { EXIT_OK } from '../terminal/explain.ts';
+import { note, print, printJson } from '../terminal/output.ts';
+import { placeTable } from './queue-text.ts';
+
+export const listPlaces: CommandSpec = {
+  name: 'places <sale>',
+  summary: 'list the places of a queue, page by page, or those of one buyer',
+  details:
+    'Pages are in the order of the numbers, which is the order in which places were given. With --buyer it lists all places of ' +
+    'that buyer, the newest first, and says how many wait ahead of it, in the order in which they are served.',
+  options: [
+    new Option('--buyer <id>', 'the places of this buyer'),
+    new Option('--state <state>', `only places that are ${PLACE_STATES.join(', ')}`),
+    new Option(
+      '--limit <n>',
+      `places in a page, from 1 to ${MAX_PAGE_PLACES} (default: ${DEFAULT_PAGE_PLACES})`,
+    ),
+    new Option('--after <number>', 'begin after this place: `next` of the page before'),
+  ],
+  settings: SALE_SETTINGS,
+  defaults: QUIET,
+  examples: [
+    'stockade queue places tickets --state waiting',
+    'stockade queue places tickets --buyer ann',
+    'stockade queue places tickets --after 1000 --limit 1000 --json',
+  ],
+  async run({ config, log, json, args, options }) {
+    const { buyer, state, limit, after } = options;
+    const query = await namingFlags('the query', listPlaces, () =>
+      parsePlaceQuery({ buyer, state, limit, after }),
+    );
+    const page = await withOperations({ config, log }, ({ queues }) => queues.places(args[0]!, query));
+    if (json) printJson(page);
+    else {
+      print(page.places.length === 0 ? 'There are no such places on this page.' : placeTable(page.places));
+      if (page.next !== undefined) note(`More follow: add --after ${page.next}`);
+    }
+    return EXIT_OK;
+  },
+};

@@ -1,0 +1,93 @@
+/** Prints the queue of a sale, and its places. */
+import {
+  COUNTED_OFFERS,
+  HEAD_SILENCE_S,
+  type PlaceStatus,
+  type QueuePhase,
+  type QueueStatus,
+} from '../../operations/queue/queue-operations.ts';
+import { columns, number, plural } from '../terminal/output.ts';
+
+const ORDERS: Readonly<Record<QueueStatus['order'], string>> = {
+  off: 'off: buyers buy without a place',
+  fifo: 'first come, first served',
+  draw: 'drawn when the window opens',
+};
+
+const PHASES: Readonly<Record<Exclude<QueuePhase, 'stopped' | 'no-head'>, string>> = {
+  off: 'none: the queue is off',
+  closed: 'none: the sale is closed',
+  before: 'none yet: the window of the sale has not opened',
+  ended: 'none: the window of the sale has ended',
+  paused: 'none: the sale is paused',
+  offering: 'free units go to the next places',
+};
+
+export function queueSheet(queue: QueueStatus): string {
+  const { counts, hopelessFrom, freeUnits, perMinute, draw } = queue;
+  const rows: [string, string | number | undefined][] = [
+    ['sale', queue.saleId],
+    ['queue', ORDERS[queue.order]],
+    ['offers', offersText(queue)],
+    ['pace', perMinute === undefined ? 'no bound' : `at most ${plural(perMinute, 'offer')} a minute`],
+    ['last minute', lastMinuteText(queue.offersLastMinute)],
+    ['places given', number(queue.places)],
+    ['waiting', counts ? number(counts.waiting) : `at most ${number(queue.behindHead)}; to count: --count`],
+    ['offered', counts && number(counts.offered)],
+    ['bought', counts && number(counts.bought)],
+    ['lapsed', counts && number(counts.lapsed)],
+    ['left', counts && number(counts.left)],
+    ['head', `rank ${number(queue.head)}: nobody waits before`],
+    ['hopeless from', hopelessFrom === undefined ? undefined : `rank ${number(hopelessFrom)}`],
+    ['free units', freeUnits === undefined ? 'not known yet' : number(freeUnits)],
+    ['offers so far', number(queue.offersMade)],
+    ['told at', queue.toldAt],
+    ['commitment', queue.order === 'draw' || draw.drawnAt !== undefined ? draw.commitment : undefined],
+    [
+      'drawn',
+      draw.drawnAt === undefined ? undefined : `${draw.drawnAt}, ${plural(draw.entries ?? 0, 'place')}`,
+    ],
+  ];
+  return columns(rows.filter(([, value]) => value !== undefined));
+}
+
+function offersText({ phase, allowed, toldAt }: QueueStatus): string {
+  if (phase === 'stopped')
+    return allowed === 0 ? 'stopped' : `stopped, ${number(allowed)} more are handed out`;
+  if (phase === 'no-head') {
+    const since = toldAt === undefined ? 'no node has ever told of this queue' : `the last told at ${toldAt}`;
+    return `no node makes offers: ${since}. A node that runs does so within ${HEAD_SILENCE_S} s; start one`;
+  }
+  return PHASES[phase];
+}
+
+function lastMinuteText(offers: number): string {
+  return offers < COUNTED_OFFERS ? plural(offers, 'offer') : `at least ${plural(offers, 'offer')}`;
+}
+
+export function placeTable(places: readonly PlaceStatus[]): string {
+  const hasAhead = places.some(({ ahead }) => ahead !== undefined);
+  const rows = places.map((place) => [
+    number(place.number),
+    place.buyerId,
+    number(place.quantity),
+    place.reason === undefined ? place.state : `${place.state} (${place.reason})`,
+    ...(hasAhead ? [place.ahead === undefined ? '' : number(place.ahead)] : []),
+    place.givenAt,
+    place.offeredUntil === undefined ? (place.endedAt ?? '') : `until ${place.offeredUntil}`,
+    place.orderId ?? '',
+  ]);
+  return columns(rows, {
+    head: ['place', 'buyer', 'units', 'state', ...(hasAhead ? ['ahead'] : []), 'given', 'ended', 'order'],
+    align: [
+      'right',
+      'left',
+      'right',
+      'left',
+      ...(hasAhead ? (['right'] as const) : []),
+      'left',
+      'left',
+      'left',
+    ],
+  });
+}

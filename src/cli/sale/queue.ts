@@ -1,0 +1,90 @@
+import { parseChange } from '../../engine/sale/sale-change.ts';
+import type { QueueStatus } from '../../operations/queue/queue-operations.ts';
+import type { SaleStatus } from '../../operations/sale-operations.ts';
+import { AUTHOR_OPTIONS, authorOf } from '../command/author.ts';
+import { type CommandSpec, QUIET, SALE_SETTINGS } from '../command/command.ts';
+import { confirmation, YES_OPTION } from '../command/confirm.ts';
+import { namingFlags } from '../command/flags.ts';
+import { withOperations } from '../command/open-operations.ts';
+import { EXIT_OK, UsageError } from '../terminal/explain.ts';
+import { note, number, plural, print, printJson } from '../terminal/output.ts';
+import { QUEUE_OPTIONS, queueInput } from './queue-options.ts';
+import { saleSheet } from './show-sale.ts';
+
+export const saleQueue: CommandSpec = {
+  name: 'queue <sale>',
+  summary: 'turn the queue of a sale on or off, or change how it works',
+  details:
+    'With a queue, buyers ask for a place, and free units go to the places in their order, as offers. Nobody buys without an ' +
+    'offer, so the pages of the shop must be made for it. All of it takes effect at once, also while the sale sells. A flag ' +
+    'that is left out stays as it is. `stockade queue` shows the queue, and stops and paces its offers. Turning it off asks ' +
+    'first: units that are sold past the queue do not come back to it.',
+  options: [...QUEUE_OPTIONS, ...AUTHOR_OPTIONS, YES_OPTION],
+  settings: SALE_SETTINGS,
+  defaults: QUIET,
+  examples: [
+    'stockade sale queue tickets --queue fifo --reason "more buyers than thought"',
+    'stockade sale queue tickets --offer-seconds 300',
+    'stockade sale queue tickets --queue off',
+  ],
+  async run({ config, log, json, args, options: given }) {
+    const saleId = args[0]!;
+    const author = authorOf(given);
+    const input = queueInput(given);
+    if (Object.keys(input).length === 0)
+      throw new UsageError('say what to change: give --queue, --offer-seconds or another option; add --help');
+    const { before, after } = await namingFlags('the change', saleQueue, () => {
+      const { change } = parseChange({ action: 'queue', ...input });
+      const confirm =
+        input.queue === 'off' ? confirmation(`turn off the queue of ${saleId}`, given) : undefined;
+      return withOperations({ config, log }, async ({ sales, queues }) => {
+        const before = await sales.show(saleId);
+        await confirm?.(async () =>
+          before.queue === undefined ? [] : toldOfTurningOff(await queues.showQueue(saleId)),
+        );
+        return { before, after: await sales.change(saleId, change, author) };
+      });
+    });
+    if (json) printJson(after);
+    else print(saleSheet(after));
+    for (const line of remarks(before, after)) note(line);
+    return EXIT_OK;
+  },
+};
+
+/** What turning off the queue does to those who are in it. */
+export function toldOfTurningOff({ counts, behindHead }: QueueStatus): string[] {
+  const waiting = counts
+    ? `${plural(counts.waiting, 'place')} ${counts.waiting === 1 ? 'waits' : 'wait'}`
+    : `Up to ${plural(behindHead, 'place')} wait`;
+  return [
+    `${waiting} in order. From now on whoever buys first gets the units.`,
+    counts?.offered === 0
+      ? 'There is no offer that its buyer may still accept.'
+      : `${counts ? plural(counts.offered, 'offer') : 'Offers'} that buyers have can still be accepted, until their time is over.`,
+    'The places stay. If you turn the queue on again, they wait as before, for the units that are left then.',
+  ];
+}
+
+/** What an operator should know after the change. */
+export function remarks(before: SaleStatus, after: SaleStatus): string[] {
+  if (before.queue === after.queue) return [];
+  if (after.queue === undefined)
+    return ['The queue is off: buyers buy directly. To turn it on again, add --queue.'];
+  const sells = after.state === 'open' && Date.parse(after.startsAt) <= Date.now();
+  const order = {
+    fifo: 'Places are served in the order in which they are given.',
+    draw: `Places that are given before ${after.startsAt} are shuffled then; later ones stand behind them.`,
+  }[after.queue as 'fifo' | 'draw'];
+  if (before.queue !== undefined) return [order];
+  return [
+    sells
+      ? 'The queue is on, and the sale sells: from now on a purchase without an offer is refused (offer_required).'
+      : 'The queue is on: buyers can ask for places now.',
+    order,
+    ...(sells && after.committedOrders > 0
+      ? [`${number(after.committedOrders)} orders that were made before stay as they are.`]
+      : []),
+    `To see it: stockade queue show ${after.id}`,
+  ];
+}

@@ -1,0 +1,45 @@
+import type { Author } from '../../engine/sale/author.ts';
+import type {
+  PlacePage,
+  PlaceQuery,
+  QueueChange,
+  QueueOperations,
+  QueueStatus,
+} from '../../operations/queue/queue-operations.ts';
+import { QueueService } from '../../queue/operators/queue-service.ts';
+import { StoreWatch } from '../stores/store-watch.ts';
+import type { Stores } from '../stores/stores.ts';
+import { BoundedWork } from './bounded-work.ts';
+
+/** QueueOperations with the bounds of BoundedWork. Each also throws StoresAway and OperationTimedOut. */
+class BoundedQueues implements QueueOperations {
+  readonly #work: QueueOperations;
+  readonly #bounded: BoundedWork;
+
+  constructor(work: QueueOperations, bounded: BoundedWork) {
+    this.#work = work;
+    this.#bounded = bounded;
+  }
+
+  showQueue(saleId: string, options?: { readonly count?: boolean }): Promise<QueueStatus> {
+    return this.#bounded.run('queue', () => this.#work.showQueue(saleId, options));
+  }
+
+  places(saleId: string, query?: PlaceQuery): Promise<PlacePage> {
+    return this.#bounded.run('places', () => this.#work.places(saleId, query));
+  }
+
+  changeQueue(saleId: string, change: QueueChange, author: Author): Promise<QueueStatus> {
+    const work = () => this.#work.changeQueue(saleId, change, author);
+    return this.#bounded.run(`${change.action} of the offers`, work, { changes: true });
+  }
+
+  /** The bound is for the beginning. Each statement behind a piece has its own. */
+  drawFile(saleId: string): Promise<AsyncIterable<string>> {
+    return this.#bounded.run('draw', () => this.#work.drawFile(saleId));
+  }
+}
+
+export function boundedQueues(stores: Stores): QueueOperations {
+  return new BoundedQueues(new QueueService(stores.db), new BoundedWork(new StoreWatch(stores)));
+}

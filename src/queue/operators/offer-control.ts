@@ -1,0 +1,83 @@
+/**
+ * What operators do with the offers of a queue: stop them, let them go on, set their pace, hand some out while they are stopped. The
+ * head reads it at the beginning of each round (head.ts), so the backend has nothing to follow, and the row in the ledger is closed
+ * at once. It is one transaction.
+ */
+import type { Author } from '../../engine/sale/author.ts';
+import { type QueueChange, WrongQueueState } from '../../operations/queue/queue-operations.ts';
+import { WrongState } from '../../operations/sale-operations.ts';
+import { type Database, rows } from '../../postgres/database.ts';
+import { closeMovement, writeMovement } from '../../sales/ledger.ts';
+import { lockSale } from '../../sales/sale-changes.ts';
+
+interface Control {
+  readonly isStopped: boolean;
+  readonly perMinute: number | null;
+  readonly allowed: number;
+}
+
+/** @throws UnknownSale, SaleArchived, WrongState if the sale is closed, WrongQueueState */
+export async function controlOffers(
+  db: Database,
+  saleId: string,
+  change: QueueChange,
+  author: Author,
+): Promise<void> {
+  await db.transaction(async (trx) => {
+    const { sale, state, generation } = await lockSale(trx, saleId);
+    if (state === 'closed') throw new WrongState(saleId, state, 'changed');
+    if (!sale.queue) throw noQueue(saleId);
+    const [row] = await rows<{ is_stopped: boolean; per_minute: number | null; allowed: string }>(
+      trx,
+      'SELECT is_stopped, per_minute, allowed::text FROM queues WHERE sale_id = ? FOR UPDATE',
+      [saleId],
+    );
+    const before = {
+      isStopped: row!.is_stopped,
+      perMinute: row!.per_minute,
+      allowed: Number(row!.allowed),
+    };
+    const after = changed(saleId, before, change);
+    const [from, to] = [noted(before), noted(after)];
+    const names = (Object.keys(to) as (keyof typeof to)[]).filter((name) => from[name] !== to[name]);
+    if (names.length === 0) return;
+    await trx.raw('UPDATE queues SET is_stopped = ?, per_minute = ?, allowed = ? WHERE sale_id = ?', [
+      after.isStopped,
+      after.perMinute,
+      after.allowed,
+      saleId,
+    ]);
+    const only = (values: typeof to) => Object.fromEntries(names.map((name) => [name, values[name]]));
+    const detail = { from: only(from), to: only(to) };
+    const id = await writeMovement(trx, { saleId, action: 'queue', generation, detail }, author);
+    await closeMovement(trx, id);
+  });
+}
+
+export function noQueue(saleId: string): WrongQueueState {
+  return new WrongQueueState(
+    `sale ${saleId} has no queue: turn it on with \`stockade sale queue ${saleId} --queue fifo\``,
+  );
+}
+
+function changed(saleId: string, before: Control, change: QueueChange): Control {
+  switch (change.action) {
+    case 'pause':
+      return { ...before, isStopped: true, allowed: 0 };
+    case 'resume':
+      return { ...before, isStopped: false, allowed: 0 };
+    case 'pace':
+      return { ...before, perMinute: change.perMinute };
+    case 'hand-out':
+      if (!before.isStopped)
+        throw new WrongQueueState(
+          `the offers of sale ${saleId} are not stopped, so none can be handed out: stop them with \`stockade queue pause ${saleId}\``,
+        );
+      return { ...before, allowed: change.offers };
+  }
+}
+
+/** As the ledger has it. */
+function noted({ isStopped, perMinute, allowed }: Control) {
+  return { offers: isStopped ? 'stopped' : 'going on', perMinute, allowed };
+}
