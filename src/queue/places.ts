@@ -123,9 +123,11 @@ export async function passOver(
   reason: Exclude<LeftReason, 'asked'>,
 ): Promise<void> {
   if (passed.length === 0) return;
-  await db.raw(
-    `UPDATE places SET state = 'left', reason = ?, ended_at = now()
-     WHERE sale_id = ? AND number = ANY (?::bigint[]) AND state = 'waiting'`,
-    [reason, saleId, numbers(passed.map(({ number }) => number))],
+  await despiteDeadlocks(() =>
+    db.raw(
+      `UPDATE places SET state = 'left', reason = ?, ended_at = now()
+       WHERE sale_id = ? AND number = ANY (?::bigint[]) AND state = 'waiting'`,
+      [reason, saleId, numbers(passed.map(({ number }) => number))],
+    ),
   );
 }

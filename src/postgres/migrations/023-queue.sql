@@ -242,16 +242,6 @@ BEGIN
         o.note::jsonb->>'reference', o.note::jsonb->'metadata'
       FROM unnest(order_ids, order_sales, order_buyers, order_quantities, order_keys, order_notes)
         AS o (id, sale, buyer, quantity, key, note);
-    IF order_notes IS NOT NULL THEN
-      offers := stockade_note_offers(order_ids, order_notes);
-    END IF;
-    IF offers IS NULL THEN
-      INSERT INTO order_events (kind, order_ids) VALUES ('committed', order_ids);
-    ELSE
-      INSERT INTO order_events (kind, order_ids)
-        SELECT CASE WHEN o.id = ANY (offers) THEN 'offered' ELSE 'committed' END, array_agg(o.id ORDER BY o.place)
-        FROM unnest(order_ids) WITH ORDINALITY AS o (id, place) GROUP BY 1;
-    END IF;
   END IF;
 
   -- One entry for each sale, 0 for a sale without orders.
@@ -297,6 +287,20 @@ BEGIN
       HAVING sum(held.quantity) > limits[b.sale];
     IF FOUND THEN
       RAISE EXCEPTION 'a buyer would hold more than the sale allows' USING ERRCODE = 'SK003';
+    END IF;
+  END IF;
+
+  -- Places are locked last.
+  IF cardinality(order_ids) > 0 THEN
+    IF order_notes IS NOT NULL THEN
+      offers := stockade_note_offers(order_ids, order_notes);
+    END IF;
+    IF offers IS NULL THEN
+      INSERT INTO order_events (kind, order_ids) VALUES ('committed', order_ids);
+    ELSE
+      INSERT INTO order_events (kind, order_ids)
+        SELECT CASE WHEN o.id = ANY (offers) THEN 'offered' ELSE 'committed' END, array_agg(o.id ORDER BY o.place)
+        FROM unnest(order_ids) WITH ORDINALITY AS o (id, place) GROUP BY 1;
     END IF;
   END IF;
 END
