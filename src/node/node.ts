@@ -91,7 +91,7 @@ async function start(wanted: Config, log: Log, teardown: Teardown): Promise<Runn
     teardown,
   );
   const buy: Buy = (purchase) => workers[0]!.buy(purchase);
-  startQueueHead(stores, buy, watchHead(log), teardown);
+  startQueueHead(stores, buy, watchHead(log, parts.registry), teardown);
   const services = operationsOn(stores, buy);
   const notReady = () => stage.notReady();
   const consoles = new ConsoleFeed(

@@ -102,6 +102,7 @@ const CASES: Readonly<Record<string, Case>> = {
     silent: { stockade_expiry_lag_seconds: '61x20', stockade_expired_orders_total: '5x20' },
   },
   StockadeExpiryFails: often('stockade_expiry_failures_total'),
+  StockadeQueueFails: often('stockade_queue_failures_total'),
   StockadeDeadLetters: gauge('stockade_webhook_dead_letters', 1, 0),
   StockadeEventsLate: gauge('stockade_outbox_age_seconds', 301, 300),
   StockadeWebhookLate: gauge('stockade_webhook_age_seconds', 301, 300),
