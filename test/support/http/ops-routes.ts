@@ -15,6 +15,7 @@ export function opsRoutes(): OpsRoute[] {
   const host = {
     token: '',
     sales: {},
+    queues: {},
     orders: {},
     buyers: {},
     events: {},

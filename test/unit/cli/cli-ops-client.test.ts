@@ -95,6 +95,22 @@ describe('calls', () => {
       '{"dryRun":true}',
     ],
     ['delete', () => client.delete('x', 12, BY), 'DELETE', '/v1/sales/x?orders=12&reason=a+test', ''],
+    ['queue', () => client.showQueue('x'), 'GET', '/v1/sales/x/queue', ''],
+    ['count', () => client.showQueue('x', { count: true }), 'GET', '/v1/sales/x/queue?count=true', ''],
+    [
+      'places',
+      () => client.places('x', { state: 'left', after: 7, limit: 5 }),
+      'GET',
+      '/v1/sales/x/queue/places?state=left&after=7&limit=5',
+      '',
+    ],
+    [
+      'pace',
+      () => client.changeQueue('x', { action: 'pace', perMinute: null }, BY),
+      'PATCH',
+      '/v1/sales/x/queue',
+      '{"action":"pace","perMinute":null,"reason":"a test"}',
+    ],
     ['deletion', () => client.deletion('x'), 'GET', '/v1/sales/x/deletion', ''],
     ['an odd id', () => client.show('a/b?'), 'GET', '/v1/sales/a%2Fb%3F', ''],
   ])('%s', async (_, call, method, url, body) => {
@@ -136,6 +152,34 @@ describe('errors come back as what they were', () => {
   test('with code and detail otherwise', async () => {
     answer(503, { code: 'unavailable', detail: 'Redis is away' });
     await expect(client.list()).rejects.toMatchObject({ code: 'unavailable', message: 'Redis is away' });
+  });
+});
+
+describe('a file in pieces', () => {
+  const read = async () => {
+    let text = '';
+    for await (const piece of await client.drawFile('x')) text += piece;
+    return text;
+  };
+
+  test('is what the node sends', async () => {
+    answer(200, '{"version":1}\n{"rank":1}\n');
+    expect(await read()).toBe('{"version":1}\n{"rank":1}\n');
+    expect(seen.url).toBe('/v1/sales/x/queue/draw');
+  });
+
+  test('that does not exist is refused with the reason', async () => {
+    answer(409, { code: 'wrong_state', detail: 'not drawn yet' });
+    await expect(read()).rejects.toMatchObject({ code: 'wrong_state', message: 'not drawn yet' });
+  });
+
+  test('that breaks off is an error', async () => {
+    server.removeAllListeners('request');
+    server.on('request', (_, response) => {
+      response.writeHead(200, { 'content-length': '100' });
+      response.write('{"version":1}\n', () => response.destroy());
+    });
+    await expect(read()).rejects.toBeInstanceOf(NoNode);
   });
 });
 

@@ -14,7 +14,7 @@ const api = readdirSync(API)
 const ports = { public: ApiDescription.read('public'), ops: ApiDescription.read('ops') };
 const all = [...ports.public.operations, ...ports.ops.operations];
 
-const OPS = { token: '', sales: {}, orders: {}, buyers: {}, events: {}, console: {} } as OpsHost;
+const OPS = { token: '', sales: {}, queues: {}, orders: {}, buyers: {}, events: {}, console: {} } as OpsHost;
 const PLACE = { host: 'localhost', port: 1, isShared: false };
 const LISTENER = { port: 1, underWay: () => 0, stopListening() {}, drain: async () => {} };
 
