@@ -2,6 +2,7 @@
 import {
   type Operations,
   type Order,
+  type Place,
   type Problems,
   type PublicSale,
   ROUTES,
@@ -22,7 +23,7 @@ export interface NewPurchase {
   readonly key?: string | undefined;
   /** False: the answer `accepted` is enough. Default true. */
   readonly awaitCommit?: boolean | undefined;
-  /** Needed if the sale requires a purchase token. */
+  /** Needed if the sale requires a purchase token; if it has a queue, the token of the offer. */
   readonly purchaseToken?: string | undefined;
   /**
    * What the shop calls the order, one line of at most 200 characters. A repetition keeps that of the first purchase. A node
@@ -58,6 +59,17 @@ export type ChangeOutcome<Name extends 'payOrder' | 'cancelOrder' | 'redeemOrder
 export type TokenOutcome =
   | { readonly code: 'issued'; readonly token: string; readonly saleId: string; readonly expiresAt: string }
   | Refused<'getPurchaseToken'>;
+
+export type PlaceOutcome<Name extends 'takePlace' | 'readPlace' | 'leavePlace'> =
+  | { readonly code: 'found'; readonly place: Place }
+  | Refused<Name>;
+
+export interface PlaceWish {
+  /** Units, 1 to the sale's limit per buyer. Default 1. A place keeps its first quantity. */
+  readonly quantity?: number | undefined;
+  /** Needed if the sale requires a purchase token. */
+  readonly purchaseToken?: string | undefined;
+}
 
 export type PayType = Operations['payOrder']['body']['payType'];
 
@@ -121,6 +133,56 @@ export class BuyerClient {
       code: 'issued',
       ...token,
     }));
+  }
+
+  /** Gets a place in the queue of a sale, or the one that the buyer has. */
+  async takePlace(
+    saleId: string,
+    { quantity = 1, purchaseToken }: PlaceWish = {},
+    { signal }: CallOptions = {},
+  ): Promise<PlaceOutcome<'takePlace'>> {
+    const answer = await this.#transport.call({
+      route: ROUTES.takePlace,
+      params: { saleId },
+      body: { quantity } satisfies Operations['takePlace']['body'],
+      headers: purchaseToken === undefined ? {} : { 'purchase-token': purchaseToken },
+      repeatable: true,
+      changes: true,
+      signal,
+    });
+    return outcomeOf(answer, (place: Place) => ({ code: 'found', place }));
+  }
+
+  /**
+   * The buyer's place now. Ask every few seconds: a buyer that asks no more is passed over when its turn comes.
+   * @param placeToken of an earlier answer; without it, the node has to read Postgres
+   */
+  async place(
+    saleId: string,
+    placeToken?: string,
+    { signal }: CallOptions = {},
+  ): Promise<PlaceOutcome<'readPlace'>> {
+    const answer = await this.#transport.call({
+      route: ROUTES.readPlace,
+      params: { saleId },
+      headers: placeToken === undefined ? {} : { 'place-token': placeToken },
+      repeatable: true,
+      changes: false,
+      signal,
+    });
+    return outcomeOf(answer, (place: Place) => ({ code: 'found', place }));
+  }
+
+  /** Leaves the queue, and gives back the offer if there is one. */
+  async leave(saleId: string, { signal }: CallOptions = {}): Promise<PlaceOutcome<'leavePlace'>> {
+    const answer = await this.#transport.call({
+      route: ROUTES.leavePlace,
+      params: { saleId },
+      repeatable: true,
+      changes: true,
+      signal,
+    });
+    return outcomeOf(answer, (place: Place) => ({ code: 'found', place }));
   }
 
   async sale(saleId: string, { signal }: CallOptions = {}): Promise<SaleOutcome> {

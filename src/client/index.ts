@@ -1,6 +1,6 @@
 /** Typed clients of both ports, for Node and browsers. Their types are made from docs/openapi.json and docs/openapi-ops.json. */
 export * from './buyer-client.ts';
-export type { Order, PublicSale } from './generated/buyers-api.ts';
+export type { Order, Place, PublicSale } from './generated/buyers-api.ts';
 export type {
   Deletion,
   LedgerEntry,

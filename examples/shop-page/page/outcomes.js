@@ -92,6 +92,16 @@ export const OUTCOMES = {
     text: 'Try again to be admitted anew.',
     again: true,
   },
+  offer_required: {
+    tone: 'info',
+    title: 'This sale has a queue',
+    text: 'Take a place. You can buy when it is your turn.',
+  },
+  offer_ended: {
+    tone: 'bad',
+    title: 'The offer has ended',
+    text: 'It was not accepted in time. Take another place.',
+  },
   challenge_required: {
     tone: 'bad',
     title: 'The check could not be done',
@@ -128,6 +138,7 @@ export const UNSETTLED = ['unknown', 'internal', 'busy', 'unavailable', 'rate_li
 /** What the page says about an order, by its status. */
 export const STATUSES = {
   accepted: 'being confirmed',
+  offered: 'offered to you',
   unpaid: 'to be paid',
   paid: 'paid',
   redeemed: 'used',

@@ -37,6 +37,25 @@ export type PublicSale = {
   readonly perBuyerLimit: number;
   /** Left out if a purchase needs no token */
   readonly requireToken?: true | undefined;
+  /** Left out if the sale has no queue */
+  readonly queue?: {
+    readonly order: 'fifo' | 'draw';
+    /** How long an offer can be accepted */
+    readonly offerSeconds: number;
+    /** A buyer that asks for its place no more is absent after this time. 0: nobody is ever absent */
+    readonly presenceSeconds: number;
+    /** Only with draw */
+    readonly draw?: {
+      /** SHA-256 of the seed, in hexadecimal */
+      readonly commitment: string;
+      /** Only after the draw */
+      readonly seed?: string | undefined;
+      /** How many places took part. Only after the draw */
+      readonly entries?: number | undefined;
+      /** Of the entries. Only after the draw */
+      readonly entriesHash?: string | undefined;
+    } | undefined;
+  } | undefined;
   readonly priceMinor?: number | undefined;
   readonly faceValueMinor?: number | undefined;
   readonly currency?: string | undefined;
@@ -48,7 +67,7 @@ export type Order = {
   readonly orderId: OrderId;
   readonly saleId: SaleId;
   readonly quantity: number;
-  readonly status: 'unpaid' | 'paid' | 'redeemed' | 'cancelled' | 'expired' | 'refunded' | 'rejected' | 'accepted';
+  readonly status: 'offered' | 'unpaid' | 'paid' | 'redeemed' | 'cancelled' | 'expired' | 'refunded' | 'rejected' | 'accepted';
   readonly payType?: 'balance' | 'alipay' | 'wechat' | 'card' | 'other' | undefined;
   readonly committedAt?: string | undefined;
   readonly expiresAt?: string | undefined;

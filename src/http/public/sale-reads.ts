@@ -1,9 +1,10 @@
 /** Reads sales for everybody. Many ask for the same sale at once, so what was read is kept for a moment. */
 import { LRUCache } from 'lru-cache';
-import type { SaleRecord } from '../../engine/contract.ts';
+import type { QueueSettings, SaleRecord } from '../../engine/contract.ts';
 import { isBusy, StockadeError } from '../../engine/errors.ts';
 import { SALE_ID_PATTERN } from '../../engine/limits.ts';
 import { withTimeout } from '../../lib/with-timeout.ts';
+import type { DrawFacts } from '../../queue/buyers/draw-facts.ts';
 import { KeptReply } from '../server/conditional.ts';
 import type { Observer } from '../server/exchange.ts';
 import { problem, type Reply } from '../server/problem.ts';
@@ -17,6 +18,8 @@ export interface PublicSale {
   readonly record: SaleRecord;
   /** `undefined` while the backend can't tell. */
   readonly remaining: number | undefined;
+  /** Of a sale whose queue is drawn; `undefined` also while it can't be read. */
+  readonly draw?: DrawFacts | undefined;
 }
 
 /** A sale as everybody may see it now. */
@@ -113,7 +116,7 @@ function cacheControlOf({ record: { sale }, remaining }: PublicSale, now: number
   return `public, max-age=${changesSoon || remaining === undefined ? 0 : CACHED_BY_OTHERS_MS / 1_000}`;
 }
 
-function publicJson({ record, remaining }: PublicSale, state: Phase) {
+function publicJson({ record, remaining, draw }: PublicSale, state: Phase) {
   const { sale } = record;
   return {
     id: sale.id,
@@ -123,11 +126,21 @@ function publicJson({ record, remaining }: PublicSale, state: Phase) {
     endsAt: sale.endsAt === undefined ? undefined : new Date(sale.endsAt).toISOString(),
     perBuyerLimit: sale.perBuyerLimit,
     requireToken: sale.requireToken || undefined,
+    queue: sale.queue && queueJson(sale.queue, draw),
     priceMinor: sale.priceMinor,
     faceValueMinor: sale.faceValueMinor,
     currency: sale.currency,
     soldOut: remaining === undefined ? undefined : remaining === 0,
     remaining,
+  };
+}
+
+function queueJson({ order, offerSeconds, presenceSeconds }: QueueSettings, draw: DrawFacts | undefined) {
+  return {
+    order,
+    offerSeconds,
+    presenceSeconds,
+    draw: draw && { commitment: draw.commitment, ...draw.drawn },
   };
 }
 

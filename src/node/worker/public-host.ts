@@ -42,7 +42,7 @@ export interface PublicHostParts {
 }
 
 export function publicHost(parts: PublicHostParts): PublicHost {
-  const { settings, backend, db, log, engine, admission, stats, tokenCounts, queueWork } = parts;
+  const { settings, db, log, engine, admission, stats, tokenCounts, queueWork } = parts;
   const { limits, tokens, challenge } = admission;
   const olderNodes = new OlderNodes(db);
   const orders = orderWork(parts);
@@ -69,8 +69,7 @@ export function publicHost(parts: PublicHostParts): PublicHost {
     readRecord: async (saleId) => (await engine.view(saleId))?.record,
     tokenAnswered: (outcome) => tokenCounts.answered(outcome),
     answered: (outcome, ms) => stats.answered(outcome, ms),
-    // Half of the deadline for the counters: if they can't be read, there is time to show the sale without them.
-    readSale: (saleId) => publicSale(engine, backend, saleId, settings.requestDeadlineMs / 2),
+    readSale: (saleId) => publicSale(parts, saleId),
     readDeadlineMs: settings.requestDeadlineMs,
     fault: (error) => log.error({ err: error }, 'a request failed'),
   };
@@ -118,17 +117,21 @@ function authentication({ jwt, isBehindGateway }: WorkerSettings, log: Log): Aut
 }
 
 async function publicSale(
-  engine: Engine,
-  backend: Backend,
+  { settings, engine, backend, queueWork }: PublicHostParts,
   saleId: string,
-  snapshotMs: number,
 ): Promise<PublicSale | undefined> {
   const view = await engine.view(saleId);
   if (!view) return undefined;
   const { sale, generation } = view.record;
+  // Half of the deadline: if these can't be read, there is time to show the sale without them.
+  const limitMs = settings.requestDeadlineMs / 2;
   const reading = backend.sales.snapshot(sale.id, sale.segments, generation);
-  const segments = await withTimeout(snapshotMs, reading).catch(() => []);
-  return { record: view.record, remaining: unitsLeft(segments) };
+  const drawing = sale.queue?.order === 'draw' ? queueWork.draws.read(sale.id) : undefined;
+  const [segments, draw] = await Promise.all([
+    withTimeout(limitMs, reading).catch(() => []),
+    drawing && withTimeout(limitMs, drawing).catch(() => undefined),
+  ]);
+  return { record: view.record, remaining: unitsLeft(segments), draw };
 }
 
 function corsOf({ corsOrigins }: WorkerSettings): Cors | undefined {

@@ -9,6 +9,7 @@ import { Bulkhead } from '../../lib/bulkhead.ts';
 import { applyReturnsOf } from '../../orders/returns.ts';
 import type { Database } from '../../postgres/database.ts';
 import { BuyersQueue } from '../../queue/buyers/buyers-queue.ts';
+import { DrawReads } from '../../queue/buyers/draw-facts.ts';
 import { acceptOffer } from '../../queue/offers.ts';
 
 /** Single places and offers that are read or changed at a time: enough to keep both connections to Postgres busy. */
@@ -27,6 +28,7 @@ export class QueueWork {
   readonly queueSigners: PublicHost['queueSigners'];
   readonly queue: BuyersQueue;
   readonly acceptOffer: PublicHost['acceptOffer'];
+  readonly draws: DrawReads;
 
   constructor({ keys, backend, db, requestDeadlineMs, fault }: QueueWorkParts) {
     const bounds = {
@@ -38,6 +40,7 @@ export class QueueWork {
     const [places, offers] = [new Bulkhead(bounds), new Bulkhead(bounds)];
     this.queueSigners = { places: new PlaceTokens(keys), offers: new OfferTokens(keys) };
     this.acceptOffer = (wish) => offers.run(() => acceptOffer(db, wish));
+    this.draws = new DrawReads(db);
     this.queue = new BuyersQueue({
       db,
       guarded: (work) => places.run(work),

@@ -1,5 +1,6 @@
 /** A sale with a queue at the public port: places, offers, and what is refused. */
 import { describe, expect, test } from 'vitest';
+import { commitmentOf } from '../../../src/queue/draw/seed.ts';
 import { BY } from '../../support/author.ts';
 import { until } from '../../support/fixtures.ts';
 import type { Answer, TestNode } from '../../support/node.ts';
@@ -131,6 +132,47 @@ onEachStore((stage) => {
       expect(body).toMatchObject({ number: 1, state: 'waiting', entries: 1 });
       expect(body).not.toHaveProperty('rank');
       expect(body).not.toHaveProperty('ahead');
+      const { queue } = (await node.request(`/v1/sales/${id}`)).body;
+      expect(queue).toEqual({
+        order: 'draw',
+        offerSeconds: 120,
+        presenceSeconds: 0,
+        draw: { commitment: expect.stringMatching(/^[0-9a-f]{64}$/) },
+      });
+    });
+
+    test('is told with its drawn rank after the draw, and everybody can check the draw', async () => {
+      const { node } = stage;
+      const id = await stage.sale({ ...QUEUE, queue: 'draw', startsAt: later(), stock: 1 });
+      const before = (await node.request(`/v1/sales/${id}`)).body.queue.draw;
+      const buyers = ['anna', 'bert', 'carl'];
+      for (const buyer of buyers) await join(node, id, buyer);
+      await node.ops.change(id, { action: 'window', startsAt: Date.now() - 1_000 }, BY);
+      const draw = await until(
+        async () => {
+          const { queue } = (await node.request(`/v1/sales/${id}`)).body;
+          return queue.draw.seed && queue.draw;
+        },
+        { what: 'the draw' },
+      );
+      expect(draw).toEqual({
+        ...before,
+        seed: expect.any(String),
+        entries: 3,
+        entriesHash: expect.any(String),
+      });
+      expect(commitmentOf(Buffer.from(draw.seed, 'hex'))).toBe(before.commitment);
+      const told = await until(
+        async () => {
+          const all = await Promise.all(
+            buyers.map(async (buyer) => (await ask(node, 'GET', id, buyer)).body),
+          );
+          return all.some(({ state }) => state === 'offered') ? all : undefined;
+        },
+        { what: 'an offer' },
+      );
+      const ranks = told!.filter(({ state }) => state !== 'offered').map(({ rank }) => rank);
+      expect(ranks.sort()).toEqual([2, 3]);
     });
 
     test('is given to each of many who ask at once', async () => {

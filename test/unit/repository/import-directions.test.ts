@@ -59,7 +59,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'sales',
     'orders',
   ],
-  'queue/buyers': ['engine', 'lib', 'admission', 'postgres', 'queue'],
+  'queue/buyers': ['engine', 'lib', 'admission', 'queue/draw', 'postgres', 'queue'],
   'queue/operators': [
     'engine',
     'engine/sale',
@@ -106,6 +106,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'http/orders',
     'orders',
     'queue',
+    'queue/buyers',
     'http/public/place',
   ],
   'http/ops': [
