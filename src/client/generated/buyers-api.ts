@@ -197,6 +197,11 @@ export interface Operations {
     readonly answer: Place;
     readonly code: 'invalid_request' | 'unauthenticated' | 'forbidden' | 'unknown_sale' | 'no_place' | 'rate_limited' | 'internal' | 'busy' | 'unavailable';
   };
+  followPlace: {
+    readonly body: undefined;
+    readonly answer: string;
+    readonly code: 'invalid_request' | 'unauthenticated' | 'forbidden' | 'unknown_sale' | 'no_place' | 'rate_limited' | 'internal' | 'busy' | 'unavailable';
+  };
   readSale: {
     readonly body: undefined;
     readonly answer: PublicSale;
@@ -274,6 +279,7 @@ export const ROUTES = {
   takePlace: ['POST', '/v1/sales/{saleId}/place'],
   readPlace: ['GET', '/v1/sales/{saleId}/place'],
   leavePlace: ['DELETE', '/v1/sales/{saleId}/place'],
+  followPlace: ['GET', '/v1/sales/{saleId}/place/events'],
   readSale: ['GET', '/v1/sales/{saleId}'],
   followSale: ['GET', '/v1/sales/{saleId}/events'],
   ownOrders: ['GET', '/v1/orders'],

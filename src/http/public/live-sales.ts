@@ -10,100 +10,70 @@
  *
  * - However many listen, a worker reads a sale once a second, through the cache that `GET` has too, and makes the bytes of an
  *   event once.
- * - Events are written to a part of the listeners at a time. Between two parts, the worker does what else has come.
- * - Nothing is kept for a listener: one that has not taken its last event is disconnected. It connects again, and gets the
- *   newest state.
- * - Listeners hold a share of the connections only (server/connections.ts).
+ * - What holds for all listeners is in http/streams/listeners.ts.
  *
  * Non-goal: history. A listener that was away is sent the present state, and not what it has missed.
  */
 import { monotonicMs } from '../../lib/monotonic.ts';
 import { rest } from '../../lib/rest.ts';
-import { EVENT_STREAM, headOf, type Push, type PushedReply } from '../server/problem.ts';
+import type { Push, PushedReply } from '../server/problem.ts';
+import {
+  COMMENT,
+  endEvent,
+  inParts,
+  type Listener,
+  type Listeners,
+  SILENT_MS,
+  STREAM_HEAD,
+} from '../streams/listeners.ts';
 import { CACHED_SALES, type SaleReads, type SaleView } from './sale-reads.ts';
 
 export interface LiveTimes {
   /** From one reading of a sale to the next. */
   readonly everyMs: number;
-  /** How long a listener is sent nothing. Below the eight seconds after which uWebSockets.js closes a silent connection. */
+  /** How long a listener is sent nothing. */
   readonly silentMs: number;
 }
 
-const DEFAULT_TIMES: LiveTimes = { everyMs: 1_000, silentMs: 3_500 };
+const DEFAULT_TIMES: LiveTimes = { everyMs: 1_000, silentMs: SILENT_MS };
 /** A reading that takes longer is not waited for: the listeners must hear something in the meantime. */
 const READING_MS = 1_000;
-/** Listeners that are written to in one turn of the event loop; with many listeners, more. Each takes some 8 µs. */
-const MIN_PART = 64;
-/** With many listeners, an event is written in this many parts. */
-const PARTS = 100;
-/** From one part to the next. All parts together take half a second. */
-const PART_PAUSE_MS = 5;
 /** So many sales have listeners at one worker. */
 const MAX_SALES = CACHED_SALES;
 
-const HEAD = headOf(200, EVENT_STREAM);
-const COMMENT = Buffer.from(':\n\n');
-/**
- * After what time, in milliseconds, a browser connects again. Each listener is sent one of them, so that the listeners of a node
- * that stops do not all come to the next one at once.
- */
-const RETRY_MS = [1_000, 1_500, 2_000, 2_500, 3_000, 3_500, 4_000, 4_500, 5_000];
-
-export interface ListenerCounts {
-  /** Listening now. */
-  readonly open: number;
-  /** Requests that were answered `busy`. */
-  readonly refused: number;
-  /** Disconnected because they did not take their events. */
-  readonly slow: number;
-}
-
 export class LiveSales {
   readonly #reads: Pick<SaleReads, 'read'>;
-  readonly #most: number;
+  readonly #listeners: Listeners;
   readonly #times: LiveTimes;
   readonly #sales = new Map<string, LiveSale>();
-  readonly #listeners = new Set<Listener>();
-  readonly #counts = { refused: 0, slow: 0 };
-  #isStopped = false;
 
-  /** @param most how many may listen at a time */
-  constructor(reads: Pick<SaleReads, 'read'>, most: number, times = DEFAULT_TIMES) {
+  constructor(reads: Pick<SaleReads, 'read'>, listeners: Listeners, times = DEFAULT_TIMES) {
     this.#reads = reads;
-    this.#most = most;
+    this.#listeners = listeners;
     this.#times = times;
   }
 
   /** Whether one more may listen to this sale. If not, the request counts as refused. */
   admits(saleId: string): boolean {
-    const hasRoom =
-      this.#listeners.size < this.#most && (this.#sales.has(saleId) || this.#sales.size < MAX_SALES);
-    if (hasRoom && !this.#isStopped) return true;
-    this.#counts.refused++;
-    return false;
+    return this.#listeners.admits(this.#sales.has(saleId) || this.#sales.size < MAX_SALES);
   }
 
   /** @param view what the listener is sent first @returns the answer, which takes its room at once */
   listen(saleId: string, view: SaleView): PushedReply {
-    const listener = new Listener(view, () => this.#counts.slow++);
-    this.#listeners.add(listener);
+    const listener = this.#listeners.open();
+    const told: Told = { listener, seen: view.reply.tag };
     const sale = view.isClosed ? undefined : this.#saleOf(saleId, view);
-    sale?.add(listener);
-    const ended = () => {
-      this.#listeners.delete(listener);
-      sale?.remove(listener);
+    sale?.add(told);
+    const first = `${saleEvent(view)}${view.isClosed ? endEvent('closed') : ''}`;
+    return {
+      status: 200,
+      head: STREAM_HEAD,
+      begun: (push: Push) => listener.begin(push, first, view.isClosed),
+      ended: () => {
+        this.#listeners.ended(listener);
+        sale?.remove(told);
+      },
     };
-    return { status: 200, head: HEAD, begun: (push) => listener.begin(push, view), ended };
-  }
-
-  counts(): ListenerCounts {
-    return { open: this.#listeners.size, ...this.#counts };
-  }
-
-  /** Ends all streams, so that a shutdown need not wait for the listeners. They connect to another node. */
-  stop(): void {
-    this.#isStopped = true;
-    for (const listener of this.#listeners) listener.finish();
   }
 
   #saleOf(saleId: string, view: SaleView): LiveSale {
@@ -116,35 +86,10 @@ export class LiveSales {
   }
 }
 
-/** The other end of one stream. */
-class Listener {
-  /** The tag of the state that it was sent last. */
+/** A listener, and the tag of the state that it was sent last. */
+interface Told {
+  readonly listener: Listener;
   seen: string;
-  readonly #onSlow: () => void;
-  #push: Push | undefined;
-  #isFinished = false;
-
-  constructor(view: SaleView, onSlow: () => void) {
-    this.seen = view.reply.tag;
-    this.#onSlow = onSlow;
-  }
-
-  begin(push: Push, view: SaleView): void {
-    this.#push = push;
-    const retryMs = RETRY_MS[Math.floor(Math.random() * RETRY_MS.length)];
-    const last = view.isClosed ? endEvent('closed') : '';
-    this.send(Buffer.from(`retry: ${retryMs}\n${saleEvent(view)}${last}`));
-    if (view.isClosed || this.#isFinished) push.finish();
-  }
-
-  send(piece: Uint8Array): void {
-    if (this.#push?.push(piece) === false) this.#onSlow();
-  }
-
-  finish(): void {
-    this.#isFinished = true;
-    this.#push?.finish();
-  }
 }
 
 interface LiveSaleParts {
@@ -159,7 +104,7 @@ interface LiveSaleParts {
 /** A sale that somebody listens to. */
 class LiveSale {
   readonly #parts: LiveSaleParts;
-  readonly #listeners = new Set<Listener>();
+  readonly #listeners = new Set<Told>();
   readonly #end = new AbortController();
   #tag: string;
   #hasEnded = false;
@@ -170,12 +115,12 @@ class LiveSale {
     void this.#run();
   }
 
-  add(listener: Listener): void {
-    this.#listeners.add(listener);
+  add(told: Told): void {
+    this.#listeners.add(told);
   }
 
-  remove(listener: Listener): void {
-    this.#listeners.delete(listener);
+  remove(told: Told): void {
+    this.#listeners.delete(told);
     if (this.#listeners.size > 0) return;
     this.#end.abort();
     this.#ended();
@@ -199,7 +144,7 @@ class LiveSale {
       if (!isNew && monotonicMs() - spokeAt < silentMs) continue;
       spokeAt = monotonicMs();
       if (isNew) await this.#say(found);
-      else await this.#toEach((listener) => listener.send(COMMENT));
+      else await this.#toEach(({ listener }) => listener.send(COMMENT));
     }
   }
 
@@ -207,11 +152,11 @@ class LiveSale {
     const { tag } = view.reply;
     const event = Buffer.from(saleEvent(view));
     this.#tag = tag;
-    await this.#toEach((listener) => {
+    await this.#toEach((told) => {
       // It may have begun to listen since, with this state.
-      if (listener.seen === tag) return;
-      listener.seen = tag;
-      listener.send(event);
+      if (told.seen === tag) return;
+      told.seen = tag;
+      told.listener.send(event);
     });
   }
 
@@ -220,28 +165,19 @@ class LiveSale {
     this.#ended();
     const text = 'refusal' in found ? endEvent('unknown_sale') : `${saleEvent(found)}${endEvent('closed')}`;
     const last = Buffer.from(text);
-    await this.#toEach((listener) => {
+    await this.#toEach(({ listener }) => {
       listener.send(last);
       listener.finish();
     });
   }
 
-  async #toEach(tell: (listener: Listener) => void): Promise<void> {
-    const part = Math.max(MIN_PART, Math.ceil(this.#listeners.size / PARTS));
-    let told = 0;
-    for (const listener of this.#listeners) {
-      tell(listener);
-      if (++told % part === 0) await rest(PART_PAUSE_MS, this.#end.signal);
-    }
+  #toEach(tell: (told: Told) => void): Promise<void> {
+    return inParts(this.#listeners, (part) => part.forEach(tell), this.#end.signal);
   }
 }
 
 function saleEvent({ reply, body }: SaleView): string {
   return `id: ${idOf(reply.tag)}\nevent: sale\ndata: ${body}\n\n`;
-}
-
-function endEvent(reason: 'closed' | 'unknown_sale'): string {
-  return `event: end\ndata: {"reason":"${reason}"}\n\n`;
 }
 
 /** A browser sends the id back when it connects again. @param tag in quotation marks */

@@ -6,11 +6,13 @@ import type { ListenOptions, OpenHttpServer } from '../server/http-server.ts';
 import type { Listener } from '../server/listener.ts';
 import { type Gate, Router } from '../server/router.ts';
 import { Traffic } from '../server/traffic.ts';
-import { type ListenerCounts, LiveSales } from './live-sales.ts';
+import { type ListenerCounts, Listeners } from '../streams/listeners.ts';
+import { LiveSales } from './live-sales.ts';
 import { type OrderChangeHost, operatorsOnlyRoute, orderChangeRoute } from './order-change-route.ts';
 import { orderRoute } from './order-route.ts';
 import { type OwnOrdersHost, ownOrdersOfSaleRoute, ownOrdersRoute } from './own-orders-route.ts';
-import { joinRoute, leaveRoute, type PlaceHost, placeRoute } from './place/place-route.ts';
+import { LivePlaces } from './place/live-places.ts';
+import { joinRoute, leaveRoute, type PlaceHost, placeEventsRoute, placeRoute } from './place/place-route.ts';
 import { type PurchaseHost, purchaseRoute } from './purchase-route.ts';
 import { saleEventsRoute } from './sale-events-route.ts';
 import { type SaleHost, SaleReads } from './sale-reads.ts';
@@ -31,7 +33,7 @@ export type PublicHost = PurchaseHost &
   };
 
 export interface PublicListener extends Listener {
-  /** Those who listen to sales. */
+  /** Those who listen to sales and places. */
   listeners(): ListenerCounts;
 }
 
@@ -43,7 +45,9 @@ export async function servePublic(
   connections = new Connections(),
 ): Promise<PublicListener> {
   const reads = new SaleReads(host);
-  const live = new LiveSales(reads, connections.mostHeld);
+  const listeners = new Listeners(connections.mostHeld);
+  const live = new LiveSales(reads, listeners);
+  const livePlaces = new LivePlaces(host, listeners);
   // There are very many purchases, so they skip this check, which goes through all headers.
   const strict = { ...host, authenticate: unambiguous(host.authenticate) };
   const payment = (kind: 'pay' | 'redeem') =>
@@ -54,6 +58,7 @@ export async function servePublic(
     .route('post', '/v1/sales/:saleId/place', joinRoute(strict))
     .route('get', '/v1/sales/:saleId/place', placeRoute(strict))
     .route('delete', '/v1/sales/:saleId/place', leaveRoute(strict))
+    .route('get', '/v1/sales/:saleId/place/events', placeEventsRoute(strict, livePlaces))
     .hotRoute('get', '/v1/sales/:saleId', saleRoute(reads))
     .route('get', '/v1/sales/:saleId/events', saleEventsRoute(reads, live))
     .route('get', '/v1/sales/:saleId/orders', ownOrdersOfSaleRoute(strict))
@@ -66,9 +71,9 @@ export async function servePublic(
   const listener = await router.listen(place);
   return {
     ...listener,
-    listeners: () => live.counts(),
+    listeners: () => listeners.counts(),
     drain(graceMs) {
-      live.stop();
+      listeners.stop();
       return listener.drain(graceMs);
     },
   };

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { commitmentOf } from '../../../src/queue/draw/seed.ts';
 import { BY } from '../../support/author.ts';
 import { until } from '../../support/fixtures.ts';
+import { SaleListener } from '../../support/http/sale-listener.ts';
 import type { Answer, TestNode } from '../../support/node.ts';
 import { expectBalanced, onEachStore } from '../../support/stores.ts';
 
@@ -178,12 +179,66 @@ onEachStore((stage) => {
     test('is given to each of many who ask at once', async () => {
       const { node } = stage;
       const id = await stage.sale({ ...QUEUE, startsAt: later() });
-      const buyers = Array.from({ length: 300 }, (_, i) => `buyer-${i}`);
+      const buyers = Array.from({ length: 60 }, (_, i) => `buyer-${i}`);
       const answers = await Promise.all([...buyers, ...buyers].map((buyer) => join(node, id, buyer)));
       expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
       const numbers = answers.map(({ body }) => body.number as number);
-      expect(numbers.slice(0, 300)).toEqual(numbers.slice(300));
-      expect(numbers.slice(0, 300).sort((a, b) => a - b)).toEqual(buyers.map((_, i) => i + 1));
+      expect(numbers.slice(0, 60)).toEqual(numbers.slice(60));
+      expect(numbers.slice(0, 60).sort((a, b) => a - b)).toEqual(buyers.map((_, i) => i + 1));
+    });
+  });
+
+  describe('a stream of a place', () => {
+    const listen = (id: string, buyer: string, headers: Headers = {}) =>
+      new SaleListener(Number(new URL(stage.node.publicUrl).port), `${id}/place`, {
+        'x-buyer-id': buyer,
+        ...headers,
+      });
+
+    test('tells each change, from the wait to the end', async () => {
+      const { node } = stage;
+      const id = await stage.sale({ ...QUEUE, stock: 1, startsAt: later() });
+      const { body } = await join(node, id, 'anna');
+      await join(node, id, 'bert');
+      using anna = listen(id, 'anna', { 'place-token': body.placeToken });
+      using bert = listen(id, 'bert');
+      await until(() => anna.seen > 0 && bert.seen > 0, { what: 'the first events' });
+      expect(anna.head).toMatch(/^HTTP\/1.1 200 OK/);
+      expect(anna.last).toMatchObject({ event: 'place', data: { ...body, state: 'waiting', ahead: 0 } });
+      expect(bert.last).toMatchObject({ event: 'place', data: { number: 2, ahead: 1 } });
+      await until(() => anna.comments > 0, { what: 'a comment while nothing changes' });
+      expect(anna.seen).toBe(1);
+
+      await node.ops.change(id, { action: 'window', startsAt: Date.now() - 1_000 }, BY);
+      await until(() => anna.last?.data.state === 'offered', { what: 'the offer' });
+      expect(await node.buy(id, 'anna', withOffer(anna.last!.data.offer.token))).toMatchObject({
+        status: 201,
+      });
+      await until(() => anna.isClosed, { what: 'the end of the stream' });
+      expect(anna.events.slice(-2)).toMatchObject([
+        { event: 'place', data: { state: 'bought' } },
+        { event: 'end', data: { reason: 'bought' } },
+      ]);
+      await node.ops.change(id, { action: 'close' }, BY);
+      await until(() => bert.isClosed, { what: 'the end of the other stream' });
+      expect(bert.last).toMatchObject({ event: 'end', data: { reason: 'closed' } });
+    });
+
+    test('of a place that has ended is short, and there is none without a place', async () => {
+      const { node } = stage;
+      const id = await stage.sale({ ...QUEUE, startsAt: later() });
+      const events = (buyer: string) =>
+        node.request(`/v1/sales/${id}/place/events`, { headers: { 'x-buyer-id': buyer } });
+      expect(await events('anna')).toMatchObject({ status: 404, code: 'no_place' });
+      expect(await events('')).toMatchObject({ status: 401 });
+      await join(node, id, 'anna');
+      await ask(node, 'DELETE', id, 'anna');
+      using anna = listen(id, 'anna');
+      await until(() => anna.isClosed, { what: 'the end' });
+      expect(anna.events).toMatchObject([
+        { event: 'place', data: { number: 1, state: 'left', reason: 'asked' } },
+        { event: 'end', data: { reason: 'left' } },
+      ]);
     });
   });
 

@@ -8,6 +8,7 @@ import type { Listener } from '../../../src/http/server/listener.ts';
 import { problem } from '../../../src/http/server/problem.ts';
 import { Router } from '../../../src/http/server/router.ts';
 import { Traffic } from '../../../src/http/server/traffic.ts';
+import { Listeners } from '../../../src/http/streams/listeners.ts';
 import { chooseHttpServer } from '../../../src/node/process/http-server.ts';
 import { askOnce } from '../../support/http/ask-once.ts';
 import { SaleListener } from '../../support/http/sale-listener.ts';
@@ -28,6 +29,7 @@ const UNREADABLE: NoView = { refusal: problem('unavailable'), isUnknown: false }
 describe.each(['uws', 'node'] as const)('over %s', (kind) => {
   let listener: Listener;
   let live: LiveSales;
+  let listeners: Listeners;
   let shown: SaleView | NoView;
   /** How often each sale was read, by its id. */
   let reads: Map<string, number>;
@@ -43,7 +45,8 @@ describe.each(['uws', 'node'] as const)('over %s', (kind) => {
         return saleId === 'none' ? UNKNOWN : shown;
       },
     };
-    live = new LiveSales(source, MOST, TIMES);
+    listeners = new Listeners(MOST);
+    live = new LiveSales(source, listeners, TIMES);
     const observer = { fault: (error: unknown) => faults.push(error) };
     listener = await new Router(open, observer, new Traffic())
       .route('get', '/v1/sales/:saleId/events', saleEventsRoute(source, live))
@@ -52,7 +55,7 @@ describe.each(['uws', 'node'] as const)('over %s', (kind) => {
 
   afterEach(async () => {
     for (const each of opened) each[Symbol.dispose]();
-    live.stop();
+    listeners.stop();
     await listener.drain(0);
     expect(faults).toEqual([]);
   });
@@ -69,7 +72,7 @@ describe.each(['uws', 'node'] as const)('over %s', (kind) => {
   const readsOf = (saleId: string) => reads.get(saleId) ?? 0;
   const begun = (of: SaleListener) => until(() => of.seen > 0, { what: 'the first event' });
   const allGone = () =>
-    until(() => live.counts().open === 0 && listener.underWay() === 0, { what: 'nobody listens' });
+    until(() => listeners.counts().open === 0 && listener.underWay() === 0, { what: 'nobody listens' });
 
   test('a listener is sent the state at once, and again when it has changed', async () => {
     const one = listen();
@@ -118,9 +121,9 @@ describe.each(['uws', 'node'] as const)('over %s', (kind) => {
     const refused = await ask('/v1/sales/tickets/events');
     expect(refused).toMatchObject({ status: 503, code: 'busy', headers: { 'retry-after': '10' } });
     expect(refused.body.detail).toContain('listeners');
-    expect(live.counts()).toEqual({ open: MOST, refused: 1, slow: 0 });
+    expect(listeners.counts()).toEqual({ open: MOST, refused: 1, slow: 0 });
     all[0]!.socket.destroy();
-    await until(() => live.counts().open < MOST, { what: 'one has left' });
+    await until(() => listeners.counts().open < MOST, { what: 'one has left' });
     await begun(listen());
   });
 
@@ -129,12 +132,12 @@ describe.each(['uws', 'node'] as const)('over %s', (kind) => {
     const other = listen();
     await Promise.all([begun(slow), begun(other)]);
     slow.socket.pause();
-    for (let i = 0; live.counts().slow === 0; i++) {
+    for (let i = 0; listeners.counts().slow === 0; i++) {
       expect(i, 'events that nobody reads').toBeLessThan(200);
       shown = viewOf({ i, title: LARGE });
       await until(() => other.last?.data.i === i, { what: 'the change' });
     }
-    expect(live.counts()).toEqual({ open: 1, refused: 0, slow: 1 });
+    expect(listeners.counts()).toEqual({ open: 1, refused: 0, slow: 1 });
     slow.socket.resume();
     await until(() => slow.isClosed, { what: 'the slow one is disconnected' });
     shown = viewOf({ i: 'on' });
@@ -203,13 +206,13 @@ describe.each(['uws', 'node'] as const)('over %s', (kind) => {
   test('a server that stops ends all streams at once, and begins none', async () => {
     const many = Array.from({ length: 100 }, () => listen());
     await until(() => many.every(({ seen }) => seen === 1), { what: 'all have begun' });
-    live.stop();
+    listeners.stop();
     await until(() => many.every(({ isWhole }) => isWhole), { what: 'all have ended' });
     for (const each of many) expect(each.last?.event, 'the sale goes on elsewhere').toBe('sale');
     expect(await ask('/v1/sales/tickets/events')).toMatchObject({ status: 503, code: 'busy' });
     await listener.drain(60_000);
     expect(listener.underWay()).toBe(0);
-    expect(live.counts()).toMatchObject({ open: 0, slow: 0 });
+    expect(listeners.counts()).toMatchObject({ open: 0, slow: 0 });
   });
 
   test('other methods are refused, and a second request on the connection closes it', async () => {

@@ -1,4 +1,4 @@
-/** Listens to a sale over a bare connection, and keeps what it is sent. */
+/** Listens to a sale, or to a place of its queue (`ID/place`), over a bare connection, and keeps what it is sent. */
 import { connect, type Socket } from 'node:net';
 
 export interface SeenEvent {

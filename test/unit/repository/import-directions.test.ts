@@ -93,7 +93,16 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'orders',
     'rebuild',
   ],
-  'http/public/place': ['engine', 'lib', 'admission', 'http/server', 'http/identity', 'queue/buyers'],
+  'http/streams': ['lib', 'http/server'],
+  'http/public/place': [
+    'engine',
+    'lib',
+    'admission',
+    'http/server',
+    'http/identity',
+    'queue/buyers',
+    'http/streams',
+  ],
   'http/public': [
     'engine',
     'lib',
@@ -107,6 +116,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'orders',
     'queue',
     'queue/buyers',
+    'http/streams',
     'http/public/place',
   ],
   'http/ops': [
@@ -165,6 +175,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'orders',
     'queue',
     'queue/buyers',
+    'http/streams',
     'http/public',
     'engine/cluster',
     'engine/locked',

@@ -21,14 +21,20 @@ export function placeReply(signers: PlaceSigners, holder: Holder, place: ToldPla
   return { status: 200, head: HEAD, body: JSON.stringify(placeJson(signers, holder, place)) };
 }
 
-export function placeJson({ places, offers }: PlaceSigners, holder: Holder, place: ToldPlace): object {
+/** @param placeToken of this place, if the caller has it already */
+export function placeJson(
+  { places, offers }: PlaceSigners,
+  holder: Holder,
+  place: ToldPlace,
+  placeToken = places.issue(holder, place),
+): object {
   const { number, quantity, state, reason, rank, entries, ahead, estimate, offer } = place;
   return {
     saleId: holder.saleId,
     ...{ number, quantity, state, reason, rank, entries, ahead },
     estimateSeconds: estimate?.seconds,
     estimateErrorSeconds: estimate?.errorSeconds,
-    placeToken: places.issue(holder, { number, quantity }),
+    placeToken,
     offer: offer && {
       token: offers.issue(holder, offer),
       orderId: offer.orderId,

@@ -10,11 +10,12 @@ import { isBusy, StockadeError } from '../../../engine/errors.ts';
 import { SALE_ID_PATTERN } from '../../../engine/limits.ts';
 import { withTimeout } from '../../../lib/with-timeout.ts';
 import type { BuyersQueue } from '../../../queue/buyers/buyers-queue.ts';
+import type { ToldPlace } from '../../../queue/buyers/place-view.ts';
 import { type Authenticate, refusal } from '../../identity/identity.ts';
 import type { Handler, Observer } from '../../server/exchange.ts';
 import { parseObject } from '../../server/json-object.ts';
-import { problem, type Reply } from '../../server/problem.ts';
-import { type PlaceSigners, placeReply } from './place-reply.ts';
+import { type PushedReply, problem, type Reply } from '../../server/problem.ts';
+import { type Holder, type PlaceSigners, placeReply } from './place-reply.ts';
 
 export interface PlaceHost extends Observer {
   readonly authenticate: Authenticate;
@@ -27,6 +28,12 @@ export interface PlaceHost extends Observer {
   readonly readDeadlineMs: number;
 }
 
+/** Streams of places (live-places.ts), as the route needs them. */
+export interface PlaceStreams {
+  admits(): boolean;
+  listen(holder: Holder, place: ToldPlace): PushedReply;
+}
+
 const GET_TOKEN = 'Get one with POST /v1/sales/{saleId}/tokens';
 const UNAVAILABLE = problem('unavailable', {
   detail: 'The queue can’t be read now. Send the request again: a buyer keeps its place.',
@@ -35,6 +42,11 @@ const BUSY = problem('busy', {
   detail: 'This node has too much to do with queues. Send the request again: a buyer keeps its place.',
 });
 const FULL = problem('queue_full');
+const CROWDED = problem(
+  'busy',
+  { detail: 'This node has as many listeners as it serves. Read the place instead, or listen later.' },
+  { 'retry-after': '10' },
+);
 
 export function joinRoute(host: PlaceHost): Handler {
   return (exchange, request) => {
@@ -59,14 +71,23 @@ export function placeRoute(host: PlaceHost): Handler {
     const who = await host.authenticate(request);
     if (!('buyerId' in who)) return exchange.reply(refusal(who).reply);
     const holder = { saleId, buyerId: who.buyerId };
-    const reply = await answered(host, async () => {
-      const record = await recordOf(host, saleId);
-      if (!record) return problem('unknown_sale');
-      const known = token === '' ? undefined : host.queueSigners.places.read(token, holder);
-      const place = await host.queue.look(record, who.buyerId, known);
-      return place ? placeReply(host.queueSigners, holder, place) : problem('no_place');
-    });
-    exchange.reply(reply);
+    const found = await looked(host, holder, token);
+    exchange.reply('head' in found ? found : placeReply(host.queueSigners, holder, found));
+  };
+}
+
+/** `GET …/place/events`: the place whenever something has changed for it. */
+export function placeEventsRoute(host: PlaceHost, live: PlaceStreams): Handler {
+  return async (exchange, request) => {
+    const saleId = request.getParameter(0) ?? '';
+    const token = request.getHeader('place-token');
+    const who = await host.authenticate(request);
+    if (!('buyerId' in who)) return exchange.reply(refusal(who).reply);
+    const holder = { saleId, buyerId: who.buyerId };
+    const found = await looked(host, holder, token);
+    if ('head' in found) exchange.reply(found);
+    else if (!live.admits()) exchange.reply(CROWDED);
+    else exchange.replyPushed(live.listen(holder, found));
   };
 }
 
@@ -84,6 +105,16 @@ export function leaveRoute(host: PlaceHost): Handler {
     });
     exchange.reply(reply);
   };
+}
+
+/** @returns the place, or the answer that there is none */
+function looked(host: PlaceHost, holder: Holder, token: string): Promise<ToldPlace | Reply> {
+  return answered(host, async () => {
+    const record = await recordOf(host, holder.saleId);
+    if (!record) return problem('unknown_sale');
+    const known = token === '' ? undefined : host.queueSigners.places.read(token, holder);
+    return (await host.queue.look(record, holder.buyerId, known)) ?? problem('no_place');
+  });
 }
 
 interface Asked {
@@ -131,7 +162,7 @@ async function recordOf(host: PlaceHost, saleId: string): Promise<SaleRecord | u
   return SALE_ID_PATTERN.test(saleId) ? host.readRecord(saleId) : undefined;
 }
 
-async function answered(host: PlaceHost, work: () => Promise<Reply>): Promise<Reply> {
+async function answered<T>(host: PlaceHost, work: () => Promise<T | Reply>): Promise<T | Reply> {
   try {
     return await withTimeout(host.readDeadlineMs, work());
   } catch (error) {

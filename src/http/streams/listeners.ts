@@ -1,0 +1,126 @@
+/**
+ * Those who listen to something, over server-sent events, and what all kinds of listeners share.
+ *
+ * - Events are written to a part of the listeners at a time. Between two parts, the worker does what else has come.
+ * - Nothing is kept for a listener: one that has not taken its last event is disconnected. It connects again, and gets the newest
+ *   state.
+ * - Listeners hold a share of the connections only (server/connections.ts).
+ */
+import { rest } from '../../lib/rest.ts';
+import { EVENT_STREAM, headOf, type Push } from '../server/problem.ts';
+
+export const STREAM_HEAD = headOf(200, EVENT_STREAM);
+export const COMMENT = Buffer.from(':\n\n');
+/** How long a listener is sent nothing. Below the eight seconds after which uWebSockets.js closes a silent connection. */
+export const SILENT_MS = 3_500;
+/** Listeners that are written to in one turn of the event loop; with many listeners, more. Each takes some 8 µs. */
+const MIN_PART = 64;
+/** With many listeners, an event is written in this many parts. */
+const PARTS = 100;
+/** From one part to the next. All parts together take half a second. */
+const PART_PAUSE_MS = 5;
+/**
+ * After what time, in milliseconds, a browser connects again. Each listener is sent one of them, so that the listeners of a node
+ * that stops do not all come to the next one at once.
+ */
+const RETRY_MS = [1_000, 1_500, 2_000, 2_500, 3_000, 3_500, 4_000, 4_500, 5_000];
+
+export interface ListenerCounts {
+  /** Listening now. */
+  readonly open: number;
+  /** Requests that were answered `busy`. */
+  readonly refused: number;
+  /** Disconnected because they did not take their events. */
+  readonly slow: number;
+}
+
+/** All listeners of a worker, whatever they listen to. */
+export class Listeners {
+  readonly #most: number;
+  readonly #open = new Set<Listener>();
+  readonly #counts = { refused: 0, slow: 0 };
+  #isStopped = false;
+
+  /** @param most how many may listen at a time */
+  constructor(most: number) {
+    this.#most = most;
+  }
+
+  /** Whether there is room for one more. If not, the request counts as refused. @param alsoNeeds what else it depends on */
+  admits(alsoNeeds = true): boolean {
+    if (!this.#isStopped && alsoNeeds && this.#open.size < this.#most) return true;
+    this.#counts.refused++;
+    return false;
+  }
+
+  /** A listener takes its room at once. */
+  open(): Listener {
+    const listener = new Listener(() => this.#counts.slow++);
+    this.#open.add(listener);
+    return listener;
+  }
+
+  ended(listener: Listener): void {
+    this.#open.delete(listener);
+  }
+
+  counts(): ListenerCounts {
+    return { open: this.#open.size, ...this.#counts };
+  }
+
+  /** Ends all streams, so that a shutdown need not wait for the listeners. They connect to another node. */
+  stop(): void {
+    this.#isStopped = true;
+    for (const listener of this.#open) listener.finish();
+  }
+}
+
+/** The other end of one stream. */
+export class Listener {
+  readonly #onSlow: () => void;
+  #push: Push | undefined;
+  #isFinished = false;
+
+  constructor(onSlow: () => void) {
+    this.#onSlow = onSlow;
+  }
+
+  /** @param first the first events @param isLast whether they are the only ones */
+  begin(push: Push, first: string, isLast: boolean): void {
+    this.#push = push;
+    const retryMs = RETRY_MS[Math.floor(Math.random() * RETRY_MS.length)];
+    this.send(Buffer.from(`retry: ${retryMs}\n${first}`));
+    if (isLast || this.#isFinished) push.finish();
+  }
+
+  send(piece: Uint8Array): void {
+    if (this.#push?.push(piece) === false) this.#onSlow();
+  }
+
+  finish(): void {
+    this.#isFinished = true;
+    this.#push?.finish();
+  }
+}
+
+/** Does something for each of the listeners, a part of them at a time. */
+export async function inParts<L>(
+  listeners: ReadonlySet<L>,
+  tell: (part: readonly L[]) => void | Promise<void>,
+  signal: AbortSignal,
+): Promise<void> {
+  const size = Math.max(MIN_PART, Math.ceil(listeners.size / PARTS));
+  let part: L[] = [];
+  for (const listener of listeners) {
+    part.push(listener);
+    if (part.length < size) continue;
+    await tell(part);
+    part = [];
+    await rest(PART_PAUSE_MS, signal);
+  }
+  if (part.length > 0) await tell(part);
+}
+
+export function endEvent(reason: string): string {
+  return `event: end\ndata: {"reason":"${reason}"}\n\n`;
+}
