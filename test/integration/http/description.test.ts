@@ -10,7 +10,7 @@ import { openBrowser, violationsOn } from '../../support/console-browser.ts';
 import { ANY_PORT } from '../../support/http/http-server.ts';
 import { inTier } from '../../support/tier.ts';
 
-const OPS = { token: 'a token', sales: {}, orders: {}, buyers: {}, events: {}, console: {} };
+const OPS = { token: 'a token', sales: {}, queues: {}, orders: {}, buyers: {}, events: {}, console: {} };
 /** `stockade sync` has no operations. */
 const SYNC = { token: 'a token' };
 const PATHS = ['/openapi.json', '/docs', '/problems', '/problems/internal'];
