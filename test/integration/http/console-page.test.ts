@@ -2,11 +2,14 @@
 import type { Browser } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { homeSegment } from '../../../src/engine/sale/home-segment.ts';
+import { openDatabase } from '../../../src/postgres/database.ts';
+import { givePlaces } from '../../../src/queue/places.ts';
 import { ConsolePage, openBrowser } from '../../support/console-browser.ts';
 import { RedisKeys } from '../../support/engine/redis-keys.ts';
 import { until } from '../../support/fixtures.ts';
 import { startTestNode, type TestNode } from '../../support/node.ts';
 import { asAdmin } from '../../support/postgres/least-rights.ts';
+import { QUEUE } from '../../support/queue.ts';
 import { makeSale, redisAndPostgres } from '../../support/stores.ts';
 import { query } from '../../support/truth.ts';
 
@@ -153,6 +156,41 @@ describe('an action', () => {
     await operator.done();
     await operator.page.locator('.verdict.good').waitFor();
     expect(await node.ops.verify(saleId)).toMatchObject({ ok: true });
+  });
+
+  test('the offers of a queue: stop, hand out, pace, resume', async () => {
+    const saleId = await makeSale(node, { stock: 3, ...QUEUE });
+    const queue = async () => (await node.opsRequest(`/v1/sales/${saleId}/queue`)).body;
+    await showSale(saleId, 'queue');
+    const stopped = await operator.confirm('Stop the offers', 'Stop the offers', {
+      'Reason (for the ledger)': 'slow payments',
+    });
+    expect(stopped).toContain('Waiting: 0 places.');
+    await operator.done();
+    expect(await queue()).toMatchObject({ stopped: true });
+    expect(await lastOf(saleId)).toMatchObject({ action: 'queue', actor: 'ann', reason: 'slow payments' });
+    const db = openDatabase({ url: stores.databaseUrl, maxConnections: 1 });
+    await givePlaces(db, saleId, [
+      { buyerId: 'eve', quantity: 1 },
+      { buyerId: 'fay', quantity: 1 },
+    ]);
+    await db.destroy();
+    const handed = await operator.confirm('Hand out offers', 'Hand them out', { Offers: '1' });
+    expect(handed).toContain('Waiting: 2 places.');
+    await operator.done();
+    await until(async () => (await queue()).counts.offered === 1, { what: 'one offer' });
+    await operator.confirm('Set the pace', 'Set the pace', { 'Offers in a minute at most': '60' });
+    await operator.done();
+    await operator.confirm('Resume the offers', 'Resume the offers');
+    await operator.done();
+    expect(await queue()).toMatchObject({ stopped: false, perMinute: 60 });
+    await shown('Free units go to the next places.');
+  });
+
+  test('a sale without a queue says how to turn one on', async () => {
+    const saleId = await sold();
+    await showSale(saleId, 'queue');
+    await shown(/has no queue: turn it on with/);
   });
 
   test('recover: the sale is built again', async () => {

@@ -6,10 +6,11 @@ import { el, facts, say, setAttribute, setText, table } from './dom.js';
 import { driftOf, driftText, number, plural, rate, soldOf, stateOf, time, unitsOf } from './format.js';
 import { queryOf, saleHash } from './hash.js';
 import { ordersTab } from './orders.js';
+import { queueTab } from './queue.js';
 import { SoldRate } from './sold-rate.js';
 import { verifyTab } from './verify.js';
 
-const TABS = { overview: 'Overview', orders: 'Orders', ledger: 'Ledger', verify: 'Verify' };
+const TABS = { overview: 'Overview', queue: 'Queue', orders: 'Orders', ledger: 'Ledger', verify: 'Verify' };
 const RECOVERY_POLL_MS = 1_000;
 
 export class SaleView {
@@ -70,6 +71,7 @@ export class SaleView {
   }
 
   #tab(tab, query) {
+    if (tab === 'queue') return queueTab(this.#saleId);
     if (tab === 'orders') return ordersTab(this.#saleId, query);
     if (tab === 'ledger') return ledgerTab(this.#saleId);
     if (tab === 'verify') return verifyTab(this.#saleId, () => this.#sale);
