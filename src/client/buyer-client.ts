@@ -8,7 +8,7 @@ import {
   ROUTES,
 } from './generated/buyers-api.ts';
 import { outcomeOf, type Refusal } from './outcome.ts';
-import { followSale, type SaleUpdate } from './sale-stream.ts';
+import { followPlace, followSale, type PlaceUpdate, type SaleUpdate } from './sale-stream.ts';
 import { type CallOptions, type ClientOptions, Transport } from './transport.ts';
 
 type Refused<Name extends keyof Operations> =
@@ -171,6 +171,20 @@ export class BuyerClient {
       signal,
     });
     return outcomeOf(answer, (place: Place) => ({ code: 'found', place }));
+  }
+
+  /**
+   * How the buyer's place stands now, and again whenever that changes. It connects again by itself, as `followSale` does. Whoever
+   * listens is present. It ends when the place waits no more and has no offer.
+   * @param placeToken as for `place`
+   * @throws UnexpectedAnswer, the signal's reason
+   */
+  followPlace(
+    saleId: string,
+    placeToken?: string,
+    { signal }: CallOptions = {},
+  ): AsyncGenerator<PlaceUpdate, void> {
+    return followPlace(this.#transport, { saleId, placeToken }, signal);
   }
 
   /** Leaves the queue, and gives back the offer if there is one. */

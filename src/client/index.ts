@@ -11,5 +11,5 @@ export type {
   VerifyReport,
 } from './generated/operators-api.ts';
 export { OperatorClient, type OperatorOptions, type OrderQuery, type SaleQuery } from './operator-client.ts';
-export type { SaleUpdate } from './sale-stream.ts';
+export type { PlaceUpdate, SaleUpdate } from './sale-stream.ts';
 export { type CallOptions, type ClientOptions, type HeaderSource, UnexpectedAnswer } from './transport.ts';

@@ -1,7 +1,7 @@
 /**
- * Follows a sale by server-sent events, over as many connections as it takes.
+ * Follows a sale, or a place in its queue, by server-sent events, over as many connections as it takes.
  *
- *   connect ──event `sale`────────────────────────────> an update
+ *   connect ──event `sale` or `place`─────────────────> an update
  *     │     ──event `end`, or no such sale────────────> the last update
  *     │     ──the connection breaks, or is silent─────> one update `interrupted`, pause, connect again
  *     └──refused for now: busy, too many requests …───> the same, with a pause as long as Retry-After says
@@ -12,7 +12,13 @@
  * It reads the answer of `fetch` and not an EventSource: that one can't send a header, ends for good after a refusal, and does
  * not notice a connection that is dead.
  */
-import { type Operations, type Problems, type PublicSale, ROUTES } from './generated/buyers-api.ts';
+import {
+  type Operations,
+  type Place,
+  type Problems,
+  type PublicSale,
+  ROUTES,
+} from './generated/buyers-api.ts';
 import type { Refusal } from './outcome.ts';
 import { type Opened, pause, reasonOf, type Transport, UnexpectedAnswer } from './transport.ts';
 
@@ -25,6 +31,16 @@ export type SaleUpdate =
   | { readonly code: 'ended'; readonly reason: 'closed' | 'unknown_sale' }
   /** The last one: a refusal that would come again. */
   | Refusal<Problems, Exclude<Operations['followSale']['code'], (typeof FOR_NOW)[number]>>;
+
+export type PlaceUpdate =
+  /** How the place stands now. */
+  | { readonly code: 'found'; readonly place: Place }
+  /** As of a sale. */
+  | { readonly code: 'interrupted'; readonly detail: string }
+  /** The last one: the place waits no more and has no offer, or there is no such sale any more. */
+  | { readonly code: 'ended'; readonly reason: Place['state'] | 'unknown_sale' }
+  /** The last one: a refusal that would come again. */
+  | Refusal<Problems, Exclude<Operations['followPlace']['code'], (typeof FOR_NOW)[number]>>;
 
 /** Refusals after which a later request may succeed. */
 const FOR_NOW = ['busy', 'unavailable', 'internal', 'rate_limited'] as const;
@@ -43,11 +59,39 @@ interface StreamEvent {
   readonly retry?: string;
 }
 
-export async function* followSale(
+export function followSale(
   transport: Transport,
   saleId: string,
   signal: AbortSignal | undefined,
 ): AsyncGenerator<SaleUpdate, void> {
+  const stream = { route: ROUTES.followSale, params: { saleId }, kind: 'sale' } as const;
+  return follow<SaleUpdate>(transport, stream, signal);
+}
+
+/** @param placeToken of an earlier answer; without it, the node has to read Postgres whenever it is asked */
+export function followPlace(
+  transport: Transport,
+  { saleId, placeToken }: { readonly saleId: string; readonly placeToken: string | undefined },
+  signal: AbortSignal | undefined,
+): AsyncGenerator<PlaceUpdate, void> {
+  const headers = placeToken === undefined ? {} : { 'place-token': placeToken };
+  const stream = { route: ROUTES.followPlace, params: { saleId }, headers, kind: 'place' } as const;
+  return follow<PlaceUpdate>(transport, stream, signal);
+}
+
+interface Stream {
+  readonly route: readonly [method: string, path: string];
+  readonly params: Readonly<Record<string, string>>;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Of its events, and of what an update has. */
+  readonly kind: 'sale' | 'place';
+}
+
+async function* follow<Update extends SaleUpdate | PlaceUpdate>(
+  transport: Transport,
+  stream: Stream,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<Update, void> {
   let retryMs = RETRY_MS;
   let failures = 0;
   for (let isInterrupted = false; ; failures++) {
@@ -56,7 +100,7 @@ export async function* followSale(
     let detail = 'the stream has ended';
     let waitMs = 0;
     try {
-      const opened = await connection.open(transport, saleId);
+      const opened = await connection.open(transport, stream);
       if (!opened.ok) {
         const { problem } = opened;
         if (!(FOR_NOW as readonly string[]).includes(problem.code)) return yield problem as never;
@@ -65,11 +109,11 @@ export async function* followSale(
       } else {
         for await (const { event, data, retry } of eventsIn(opened.body, () => connection.heard())) {
           if (retry !== undefined) retryMs = Number(retry) || retryMs;
-          if (event !== 'sale' && event !== 'end') continue;
+          if (event !== stream.kind && event !== 'end') continue;
           const value = JSON.parse(data ?? '');
-          if (event === 'end') return yield { code: 'ended', reason: value.reason };
+          if (event === 'end') return yield { code: 'ended', reason: value.reason } as Update;
           [failures, isInterrupted] = [0, false];
-          yield { code: 'found', sale: value };
+          yield { code: 'found', [stream.kind]: value } as unknown as Update;
         }
       }
     } catch (error) {
@@ -79,7 +123,7 @@ export async function* followSale(
     } finally {
       connection.close();
     }
-    if (!isInterrupted) yield { code: 'interrupted', detail };
+    if (!isInterrupted) yield { code: 'interrupted', detail } as Update;
     isInterrupted = true;
     const pauseMs = Math.min(retryMs * PAUSE_FACTOR ** failures, MAX_PAUSE_MS);
     await pause(Math.max(waitMs, pauseMs * (0.5 + Math.random() / 2)), signal);
@@ -99,8 +143,8 @@ class Connection {
     this.heard();
   }
 
-  open(transport: Transport, saleId: string): Promise<Opened> {
-    const request = { route: ROUTES.followSale, params: { saleId }, repeatable: true, changes: false };
+  open(transport: Transport, { route, params, headers }: Stream): Promise<Opened> {
+    const request = { route, params, ...(headers && { headers }), repeatable: true, changes: false };
     return transport.open(request, this.#controller.signal);
   }
 
