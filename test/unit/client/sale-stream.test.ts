@@ -123,6 +123,28 @@ test('each state is an update; comments and unknown events are none; the last ev
   expect(vi.getTimerCount()).toBe(0);
 });
 
+test('a place is followed in the same way, with its token', async () => {
+  const place = { number: 3, state: 'waiting' };
+  const told: object[] = [];
+  const run = async () => {
+    for await (const update of client().followPlace('web', 'p1.3.1.mac')) told.push(update);
+  };
+  const done = run();
+  await pass();
+  expect(answers[0]).toMatchObject({
+    url: 'http://shop.example/api/v1/sales/web/place/events',
+    headers: { authorization: 'Bearer t', 'place-token': 'p1.3.1.mac' },
+  });
+  answers[0]!.send(`event: place\ndata: ${JSON.stringify(place)}\n\n${event(5)}`);
+  answers[0]!.send('event: end\ndata: {"reason":"lapsed"}\n\n');
+  await pass();
+  await done;
+  expect(told).toEqual([
+    { code: 'found', place },
+    { code: 'ended', reason: 'lapsed' },
+  ]);
+});
+
 test('a stream that ends or breaks is opened again, after the time that the node has named', async () => {
   follow();
   await pass();
