@@ -6,6 +6,7 @@ import { type Crowd, onceOnly } from './crowd.ts';
 import type { Lives } from './lives.ts';
 import type { Operators } from './operators.ts';
 import type { Payers } from './payers.ts';
+import type { People } from './queue/people.ts';
 import type { Scenario } from './scenario.ts';
 import type { SimNode } from './sim-node.ts';
 import { time, WORLD } from './virtual-time.ts';
@@ -20,7 +21,7 @@ const ASK_AGAIN_MS = 20_000;
  * A node that misses the message that a sale was made again remembers for a second that there is no such sale; with some slack.
  */
 const MISSED_MS = 1_100;
-const MAX_ASKED = 5;
+export const MAX_ASKED = 5;
 
 export interface FinaleParts {
   readonly scenario: Scenario;
@@ -34,6 +35,7 @@ export interface FinaleParts {
   readonly payers: Payers;
   readonly operators: Operators;
   readonly lives: Lives;
+  readonly people: People | undefined;
   /** Runs the simulation for this long, with the auditor checking. */
   readonly pass: (ms: number) => Promise<void>;
 }

@@ -7,6 +7,7 @@
  */
 import type { Random } from '../support/random.ts';
 import { DEALINGS } from './dealings.ts';
+import { absentees, queued, restlessQueue } from './queue/queue-plan.ts';
 import { mixedWeather, type Scenario } from './scenario.ts';
 import { NO_STORM, SQUALLS } from './squalls.ts';
 
@@ -332,6 +333,9 @@ const CONDITIONS = {
   draftsOverSetClocks,
   erasedInTheRush,
   madeAgainLater,
+  queued,
+  restlessQueue,
+  absentees,
 } satisfies Record<string, Draw>;
 
 export type Conditions = keyof typeof CONDITIONS;

@@ -1,8 +1,10 @@
 /** Checks after the last fault: everything settles, all remaining units are sold, and the books agree. */
 import { StockadeError } from '../../src/engine/errors.ts';
+import { OFFER_PREFIX, RETAKE_PREFIX } from '../../src/engine/limits.ts';
 import { groupBy } from '../../src/lib/group-by.ts';
 import { ask, type FinaleParts, insist, LOOK_EVERY_MS, SETTLE_MS, settle, verify } from './calm.ts';
 import { leave } from './leave.ts';
+import { queueFinale } from './queue/queue-finale.ts';
 import type { SimNode } from './sim-node.ts';
 import { time } from './virtual-time.ts';
 
@@ -34,6 +36,7 @@ async function finale(parts: FinaleParts): Promise<void> {
     await settle(parts, 'the sale needs no token any more', () => !auditor.truth!.requireToken);
   }
   await untilSound(parts);
+  if (parts.people) await queueFinale(parts, parts.people);
   await settleUnknown(parts);
   if (isClosed) await sellNothing(parts);
   else await sellOut(parts);
@@ -158,7 +161,11 @@ function checkHidden({ auditor, crowd }: FinaleParts): void {
   const { named } = auditor;
   // Orders that Postgres rejected, because Redis had lost writes, don't count: their buyers are answered so.
   const hidden = auditor.truth!.orders.filter(
-    ({ id, key, status }) => status !== 'rejected' && !named.has(id) && !key?.startsWith('retake:'),
+    ({ id, key, status }) =>
+      status !== 'rejected' &&
+      !named.has(id) &&
+      // The queue's watch knows the offers.
+      ![RETAKE_PREFIX, OFFER_PREFIX].some((prefix) => key?.startsWith(prefix)),
   );
   const ofBuyers = groupBy(hidden, (order) => auditor.leaving.buyerOf(order.buyer));
   for (const [buyer, orders] of ofBuyers) {

@@ -3,6 +3,7 @@
  * names, within 100 seeds from any seed on. If it does not, it has become weaker.
  */
 import type { Conditions } from './conditions.ts';
+import { QUEUE_MUTATIONS } from './queue/queue-mutations.ts';
 
 export interface Edit {
   readonly file: string;
@@ -434,4 +435,5 @@ export const MUTATIONS: readonly Mutation[] = [
       '    return saleIds;',
     ),
   ),
+  ...QUEUE_MUTATIONS,
 ];

@@ -20,7 +20,8 @@ export function otherSale({ whole, pick }: Random, lives = 0): OtherSale {
 /** The run of another sale, as if it were the only one. */
 export function scenarioOfOther(scenario: Scenario, other: OtherSale): Scenario {
   const { payments, pairs } = scenario.dealings;
-  return { ...scenario, ...other, others: [], dealings: { ...NO_DEALINGS, payments, pairs } };
+  const { queue: _, ...rest } = scenario;
+  return { ...rest, ...other, others: [], dealings: { ...NO_DEALINGS, payments, pairs } };
 }
 
 /** What an operator sends to create the sale. */
@@ -31,8 +32,13 @@ export function saleToCreate(
     segments,
     limit: perBuyerLimit,
     payWithinSeconds,
-  }: Pick<Scenario, 'stock' | 'segments' | 'limit' | 'payWithinSeconds'>,
+    queue,
+  }: Pick<Scenario, 'stock' | 'segments' | 'limit' | 'payWithinSeconds' | 'queue'>,
 ) {
   const sale = { id, stock, segments, perBuyerLimit, startsAt: '2026-01-01T00:00:00Z' };
-  return payWithinSeconds ? { ...sale, payWithinSeconds } : sale;
+  const line = queue && {
+    ...{ queue: 'fifo', presenceSeconds: queue.presenceSeconds },
+    ...{ offerSeconds: queue.offerSeconds, fit: queue.fit },
+  };
+  return { ...sale, ...line, ...(payWithinSeconds && { payWithinSeconds }) };
 }

@@ -89,6 +89,7 @@ async function play(
   let workers = 0;
   const watch = {
     sync: (node: string) => auditor.sync(node),
+    head: (node: string) => auditor.head(node),
     fault: (node: string, what: string, error: unknown) => {
       // The way in which an engine reports an order that Redis has lost.
       if (auditor.everLost && error instanceof BackendCorrupt) return;

@@ -5,6 +5,8 @@ import { Crowd } from './crowd.ts';
 import { Lives } from './lives.ts';
 import { Operators } from './operators.ts';
 import { Payers } from './payers.ts';
+import { People } from './queue/people.ts';
+import { QueueOperators } from './queue/queue-operators.ts';
 import type { Scenario } from './scenario.ts';
 import type { SimNode } from './sim-node.ts';
 import type { World } from './world.ts';
@@ -25,6 +27,9 @@ export class SaleRun {
   readonly crowd: Crowd;
   readonly operators: Operators;
   readonly lives: Lives;
+  /** Absent: the sale has no queue. */
+  readonly people: People | undefined;
+  readonly #queueOperators: QueueOperators | undefined;
 
   constructor(saleId: string, scenario: Scenario, { world, nodes, auditor, isQuiet }: SaleRunParts) {
     this.scenario = scenario;
@@ -33,11 +38,17 @@ export class SaleRun {
     this.crowd = new Crowd(scenario, nodes, this.auditor, this.payers);
     this.operators = new Operators(scenario, world, nodes, this.auditor, isQuiet);
     this.lives = new Lives(scenario, nodes, this.auditor);
+    const { queue } = scenario;
+    if (queue) this.auditor.watchQueue();
+    this.people = queue && new People(queue, scenario, world, nodes, this.auditor);
+    this.#queueOperators = queue && new QueueOperators(queue, scenario, nodes, this.auditor);
   }
 
   begin(): void {
     this.crowd.begin();
     this.operators.begin();
     this.lives.begin();
+    this.people?.begin();
+    this.#queueOperators?.begin();
   }
 }

@@ -3,6 +3,7 @@ import type { Random } from '../support/random.ts';
 import { type Dealings, dealingOf, NO_DEALINGS } from './dealings.ts';
 import type { Moment } from './moments.ts';
 import { type OtherSale, otherSale } from './other-sales.ts';
+import { type QueuePlan, queueOf } from './queue/queue-plan.ts';
 import type { NodeOptions } from './sim-node.ts';
 import { squallOf } from './squalls.ts';
 
@@ -35,6 +36,8 @@ export interface Scenario {
   /** Which faults may happen, and how often each. */
   readonly weather: Weather;
   readonly dealings: Dealings;
+  /** Absent: the sale has no queue. */
+  readonly queue?: QueuePlan;
 }
 
 export interface Weather {
@@ -88,6 +91,9 @@ const SQUALL_EVERY = 3;
 const DEALINGS_EVERY = 9;
 const DEALINGS_FIRST = 4;
 
+/** In as many, the sale has a queue: in the seventh of nine. */
+const QUEUES_FIRST = 7;
+
 /** The chance that a seed without a squall or a dealing has a second sale. */
 const OTHER_SALE = 0.15;
 
@@ -96,6 +102,8 @@ export function scenarioOf(seed: number, random: Random): Scenario {
   if (seed % SQUALL_EVERY === 0) return squallOf(seed / SQUALL_EVERY, scenario, random);
   const nth = (seed - DEALINGS_FIRST) / DEALINGS_EVERY;
   if (Number.isInteger(nth)) return dealingOf(nth, scenario, random);
+  const nthQueue = (seed - QUEUES_FIRST) / DEALINGS_EVERY;
+  if (Number.isInteger(nthQueue)) return queueOf(nthQueue, scenario, random);
   return random.chance(OTHER_SALE) ? { ...scenario, others: [otherSale(random)] } : scenario;
 }
 

@@ -12,6 +12,8 @@ import { Expiry } from '../../src/orders/expiry.ts';
 import { OrderService } from '../../src/orders/order-service.ts';
 import { type Database, openDatabase } from '../../src/postgres/database.ts';
 import { PostgresLocks } from '../../src/postgres/sale-locks.ts';
+import { QueueHead } from '../../src/queue/head.ts';
+import type { HeadEvents } from '../../src/queue/head-events.ts';
 import { readSale } from '../../src/sales/sale-rows.ts';
 import { BuyerService } from '../../src/shop/buyer-service.ts';
 import { SaleService } from '../../src/shop/sale-service.ts';
@@ -36,6 +38,8 @@ export interface NodeOptions {
   readonly maxLogOrders: number;
   readonly batchRows: number;
   readonly rebalanceEveryMs: number;
+  /** Whether it serves the queues of sales. Only if there are any: the head would look for them all the time. */
+  readonly runsHead?: boolean;
 }
 
 /** Remembers when the board was last used. */
@@ -52,6 +56,7 @@ class WatchedBoard extends Board {
 /** What a node reports to the auditor. */
 export interface NodeWatch {
   readonly sync: (node: string) => SyncEvents;
+  readonly head: (node: string) => HeadEvents;
   fault(node: string, what: string, error: unknown): void;
   nextWorker(): number;
 }
@@ -161,7 +166,7 @@ export class SimNode {
   }
 
   async #start(): Promise<Running> {
-    const { batchRows, rebalanceEveryMs } = this.#options;
+    const { batchRows, rebalanceEveryMs, runsHead } = this.#options;
     const db = openDatabase({ url: DATABASE_URL, maxConnections: CONNECTIONS });
     const locks = new PostgresLocks(DATABASE_URL);
     const backend = await this.#openBackend();
@@ -174,6 +179,8 @@ export class SimNode {
     const board = new WatchedBoard(BOARD_SALES);
     const engines = this.isServing ? await this.#openEngines(db, backend, board) : [];
     const buy = (purchase: Purchase) => engines[0]!.purchase(purchase);
+    if (runsHead && this.isServing)
+      new QueueHead({ db, backend, locks, buy, events: this.#watch.head(this.name) }).start();
     const service = new SaleService(db, backend, locks);
     const orders = new OrderService({ db, backend, buy });
     const buyers = new BuyerService({ db, backend });

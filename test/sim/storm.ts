@@ -123,6 +123,8 @@ export class Storm {
     if (!postgres.machine.isAlive) return;
     this.#note('postgres dies');
     postgres.die();
+    this.#world.losePresence();
+    for (const { queue } of this.#auditor.sales) queue?.presenceBegins();
     this.#later(() => postgres.machine.isAlive || postgres.start());
   }
 

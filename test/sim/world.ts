@@ -3,6 +3,7 @@
  * last for a run.
  */
 import type { PGlite } from '@electric-sql/pglite';
+import { QUEUE_TRUTH } from './audit/queue-watch.ts';
 import { network } from './network.ts';
 import { PostgresServer, query } from './postgres/pg-server.ts';
 import { firstValue } from './postgres/reply.ts';
@@ -23,6 +24,7 @@ const TABLES = [
     'deleted_sales',
     'queues',
     'places',
+    'queue_presence',
   ],
 ];
 
@@ -69,6 +71,7 @@ export class World {
   prepare(): void {
     this.sql('DEALLOCATE ALL');
     this.sql(`PREPARE truth (text) AS ${TRUTH}`);
+    this.sql(`PREPARE queue_truth (text) AS ${QUEUE_TRUTH}`);
   }
 
   /** Empty stores without clients. */
@@ -86,6 +89,11 @@ export class World {
 
   get redisUrls(): string[] {
     return this.redis.map(({ port }) => `redis://127.0.0.1:${port}`);
+  }
+
+  /** A crash of Postgres empties its unlogged tables. */
+  losePresence(): void {
+    this.sql('DELETE FROM queue_presence');
   }
 
   /** The tables of Postgres that have this text in a row, as a word. */

@@ -2,7 +2,9 @@
  * The auditor sees both stores after every event and fails the run when a promise is broken (docs/internals/simulation.md).
  * Here is what all sales of a run share; sale-auditor.ts checks each of them.
  */
+import type { HeadEvents } from '../../../src/queue/head-events.ts';
 import type { SyncEvents } from '../../../src/sync/sync-events.ts';
+import { isOfTheStores } from '../sim-node.ts';
 import type { World } from '../world.ts';
 import { SaleAuditor } from './sale-auditor.ts';
 
@@ -62,6 +64,27 @@ export class Auditor {
     );
   }
 
+  #hasQueue(saleId: string): boolean {
+    return this.sales.some((sale) => sale.saleId === saleId && sale.queue !== undefined);
+  }
+
+  /** The events that a head of the queues reports. */
+  head(node: string): HeadEvents {
+    const tell = (what: string, info: object) => this.trace(`${node} head ${what} ${JSON.stringify(info)}`);
+    const failed = (what: string, error: unknown) => {
+      tell(what, { error: String(error) });
+      if (!isOfTheStores(error)) this.fail(`${node} head ${what}: ${(error as Error).stack}`);
+    };
+    return {
+      offered: (info) => tell('offered', info),
+      passedOver: (info) => tell('passed over', info),
+      delayed: (info) => tell('delayed', info),
+      drawn: (info) => tell('drawn', info),
+      saleFailed: ({ error }) => failed('failed on a sale', error),
+      crashed: ({ error }) => failed('crashed', error),
+    };
+  }
+
   /** The events that a sync reports. */
   sync(node: string): SyncEvents {
     const tell = (what: string, info: object) => this.trace(`${node} sync ${what} ${JSON.stringify(info)}`);
@@ -72,7 +95,8 @@ export class Auditor {
     return {
       applied: (info) => tell('applied', info),
       rejected: (info) => {
-        if (info.reason === 'duplicate') tell('rejected', info);
+        // The queue's watch checks which offers may be refused.
+        if (info.reason === 'duplicate' || this.#hasQueue(info.saleId)) tell('rejected', info);
         else onlyAfterLoss('an order was rejected', info);
       },
       logBroken: (info) => onlyAfterLoss('a log is broken', info),

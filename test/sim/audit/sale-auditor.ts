@@ -17,6 +17,7 @@ import { isPublished, readBooks, readTruth, type SaleBooks, type Truth } from '.
 import { LeavingWatch } from './leaving-watch.ts';
 import { LedgerWatch } from './ledger-watch.ts';
 import { OrderWatch } from './order-watch.ts';
+import { QueueWatch } from './queue-watch.ts';
 
 const LIVE = new Set(['unpaid', 'paid', 'redeemed']);
 /** A "sold out" from a board may be this old: 250 ms, and one more because boards count whole milliseconds. */
@@ -42,6 +43,8 @@ export class SaleAuditor {
   orders = new OrderWatch((what) => this.fail(what));
   ledger = new LedgerWatch(0, (what) => this.fail(what));
   leaving = new LeavingWatch((what) => this.fail(what));
+  /** Absent: the sale has no queue. */
+  queue: QueueWatch | undefined;
   truth: Truth | undefined;
   readonly #run: Auditor;
   readonly #world: World;
@@ -79,6 +82,15 @@ export class SaleAuditor {
 
   get erased(): string[] {
     return this.#run.erased;
+  }
+
+  /** Checks the queue too, from now on. */
+  watchQueue(): void {
+    this.queue = new QueueWatch(
+      this.#world,
+      (what) => this.fail(what),
+      () => this.everLost,
+    );
   }
 
   trace(line: string): void {
@@ -160,6 +172,7 @@ export class SaleAuditor {
     for (const promised of this.#unchecked.splice(0)) this.#checkKept(promised);
     this.orders.check(truth);
     this.ledger.check(truth);
+    this.queue?.check(this.saleId, truth);
   }
 
   /** An archived sale has no log any more, so every order that was promised must be in Postgres. */

@@ -1,0 +1,123 @@
+/** Planted bugs of the queue (mutations.ts). */
+import type { Mutation } from '../mutations.ts';
+
+const SQL = 'src/postgres/migrations/023-queue.sql';
+const HEAD = 'src/queue/head.ts';
+
+export const QUEUE_MUTATIONS: readonly Mutation[] = [
+  {
+    name: 'queue: an offer has no key, so a repeated take makes another one',
+    conditions: 'queued',
+    edits: [{ file: 'src/queue/offers.ts', find: 'key: `', replace: "key: '' && `" }],
+  },
+  {
+    name: 'queue: the key of an offer does not name the place',
+    conditions: 'restlessQueue',
+    edits: [
+      {
+        file: 'src/queue/offers.ts',
+        find: '{number}`,',
+        replace: '{0}`,',
+      },
+    ],
+  },
+  {
+    name: 'queue: the head goes behind places that were given meanwhile',
+    conditions: 'restlessQueue',
+    edits: [{ file: HEAD, find: 'SET head = ?,', replace: 'SET head = greatest(?, last_number),' }],
+  },
+  {
+    name: 'queue: numbers are compared as texts',
+    conditions: 'restlessQueue',
+    edits: [
+      { file: 'src/queue/line.ts', find: 'ORDER BY p.number OFFSET', replace: 'ORDER BY number OFFSET' },
+    ],
+  },
+  {
+    name: 'queue: a buyer is passed over for units that it has given back',
+    conditions: 'restlessQueue',
+    edits: [{ file: 'src/queue/places.ts', find: 'AS h) > s.per_buyer_limit', replace: 'AS h) > 0' }],
+  },
+  {
+    name: 'queue: a place that waits no longer gets its offer',
+    conditions: 'restlessQueue',
+    edits: [{ file: SQL, find: 'IF made <> cardinality(offers) THEN', replace: 'IF false THEN' }],
+  },
+  {
+    name: 'queue: presence never ends',
+    conditions: 'absentees',
+    edits: [
+      {
+        file: 'src/queue/presence.ts',
+        find: '{PERIOD} - 1)::text',
+        replace: '{PERIOD} - 1000)::text',
+      },
+      {
+        file: 'src/queue/presence.ts',
+        find: '{PERIOD} - 1)\n',
+        replace: '{PERIOD} - 1000)\n',
+      },
+    ],
+  },
+  {
+    name: 'queue: free units give no hope',
+    conditions: 'restlessQueue',
+    edits: [
+      {
+        file: HEAD,
+        find: 'const coming = free + Number(offered!.units);',
+        replace: 'const coming = Number(offered!.units);',
+      },
+    ],
+  },
+  {
+    name: 'queue: units of offers give no hope',
+    conditions: 'restlessQueue',
+    edits: [
+      { file: HEAD, find: 'const coming = free + Number(offered!.units);', replace: 'const coming = free;' },
+    ],
+  },
+  {
+    name: 'queue: an offer is accepted after its end',
+    conditions: 'restlessQueue',
+    edits: [
+      {
+        file: SQL,
+        find: "WHEN stands.status <> 'unpaid' OR stands.expires_at <= now() THEN 'late'",
+        replace: "WHEN stands.status <> 'unpaid' THEN 'late'",
+      },
+    ],
+  },
+  {
+    name: 'queue: an accepted order ends when its offer would have',
+    conditions: 'restlessQueue',
+    edits: [
+      {
+        file: SQL,
+        find: "expires_at = (SELECT now() + s.pay_within_seconds * interval '1 second' FROM sales s WHERE s.id = stands.sale_id),",
+        replace: '',
+      },
+    ],
+  },
+  {
+    name: 'queue: an accepted order is still an offer',
+    conditions: 'restlessQueue',
+    edits: [{ file: SQL, find: 'SET offer_of = NULL,', replace: 'SET offer_of = offer_of,' }],
+  },
+  {
+    name: 'queue: the place of a lapsed offer stays offered',
+    conditions: 'restlessQueue',
+    edits: [
+      {
+        file: SQL,
+        find: "AND p.number = o.offer_of AND p.state = 'offered';",
+        replace: "AND p.number = o.offer_of AND p.state = 'waiting';",
+      },
+    ],
+  },
+  {
+    name: 'queue: offers lapse while the sale is paused',
+    conditions: 'restlessQueue',
+    edits: [{ file: SQL, find: 'AND (o.offer_of IS NULL OR o.sale_id <> ALL (paused))', replace: '' }],
+  },
+];

@@ -1,0 +1,103 @@
+/** Scenarios in which the first sale has a queue. */
+import type { Random } from '../../support/random.ts';
+import { NO_DEALINGS } from '../dealings.ts';
+import type { Scenario } from '../scenario.ts';
+import { NO_STORM } from '../squalls.ts';
+
+export interface QueuePlan {
+  /** 0: nobody is ever absent. */
+  readonly presenceSeconds: number;
+  readonly offerSeconds: number;
+  readonly fit: 'wait' | 'less' | 'pass';
+  /** People who want units. Some of them come several times. */
+  readonly people: number;
+  /** Units that each of them asks for, at most. */
+  readonly wants: number;
+  /** How often an operator changes the settings of the queue. */
+  readonly changes: number;
+  /** Whether the operator also turns the queue off for a while. */
+  readonly turnsOff: boolean;
+  /** The chance that somebody leaves while a unit is taken for its place. */
+  readonly leavesEarly: number;
+  /** The chance that somebody asks no more for its place, and is absent from then on. */
+  readonly vanishes: number;
+}
+
+type Draw = (scenario: Scenario, random: Random) => Scenario;
+
+/** A queue in mixed weather. */
+export const queued: Draw = ({ weather, node, ...scenario }, { whole, chance, pick }) => {
+  const limit = pick([1, 2, 3]);
+  return {
+    ...scenario,
+    nodes: 2,
+    node: { ...node, requestDeadlineMs: 800, takeTimeoutMs: 100, maxLogOrders: 1_000, runsHead: true },
+    stock: pick([2, 4, 8]),
+    segments: whole(1, 3),
+    limit,
+    payWithinSeconds: chance(0.3) ? 1 : undefined,
+    buyers: 4,
+    requests: 4,
+    lastsMs: pick([2_000, 4_000]),
+    weather: {
+      ...weather,
+      slowMs: pick([20, 150]),
+      jumps: chance(0.2) ? 1 : 0,
+      isEmptied: false,
+      changes: whole(0, 5),
+      lockBreaks: whole(0, 3),
+    },
+    queue: {
+      presenceSeconds: 0,
+      offerSeconds: pick([1, 2, 600]),
+      fit: pick(['wait', 'wait', 'less', 'pass']),
+      people: whole(8, 20),
+      wants: chance(0.5) ? 1 : limit,
+      changes: whole(0, 2),
+      turnsOff: chance(0.3),
+      leavesEarly: chance(0.5) ? 0.3 : 0,
+      vanishes: 0,
+    },
+  };
+};
+
+/** Little happens but what the people in the queue do, who come, leave, and come again without a pause. */
+export const restlessQueue: Draw = (scenario, random) => {
+  const { weather, queue, ...rest } = queued(scenario, random);
+  const { pick } = random;
+  return {
+    ...rest,
+    redisServers: 1,
+    stock: pick([1, 2, 4]),
+    lastsMs: 3_000,
+    weather: {
+      ...weather,
+      ...NO_STORM,
+      changes: 0,
+      slow: pick([0, 0.2]),
+      slowMs: 60,
+      topUps: 3,
+      lockBreaks: 1,
+    },
+    dealings: NO_DEALINGS,
+    queue: { ...queue!, offerSeconds: 1, people: 16, changes: 0, turnsOff: false, leavesEarly: 0.5 },
+  };
+};
+
+/** People stop asking for their places, in calm weather. */
+export const absentees: Draw = (scenario, random) => {
+  const { weather, queue, ...rest } = restlessQueue(scenario, random);
+  return {
+    ...rest,
+    lastsMs: 8_000,
+    weather: { ...weather, slow: 0, topUps: 6, lockBreaks: 0, postgresDeaths: random.whole(0, 1) },
+    queue: { ...queue!, presenceSeconds: 1, wants: 1, people: 14, leavesEarly: 0, vanishes: 0.4 },
+  };
+};
+
+const IN_TURN: readonly Draw[] = [queued, restlessQueue, queued, absentees];
+
+/** @param nth chooses how the queue is; they take turns */
+export function queueOf(nth: number, scenario: Scenario, random: Random): Scenario {
+  return IN_TURN[nth % IN_TURN.length]!(scenario, random);
+}
