@@ -115,19 +115,46 @@ export async function leaveQueue(db: Database, saleId: string, buyerId: string):
   return row && { place: placeOf(row), returned: row.returned ?? undefined };
 }
 
-/** Ends places that wait, because their turn has come and they can't have an offer. */
-export async function passOver(
-  db: Database,
-  saleId: string,
-  passed: readonly Place[],
-  reason: Exclude<LeftReason, 'asked'>,
-): Promise<void> {
+/** Ends places that wait, because their turn has come and their buyers are absent. */
+export async function passOverAbsent(db: Database, saleId: string, passed: readonly Place[]): Promise<void> {
   if (passed.length === 0) return;
   await despiteDeadlocks(() =>
     db.raw(
-      `UPDATE places SET state = 'left', reason = ?, ended_at = now()
+      `UPDATE places SET state = 'left', reason = 'absent', ended_at = now()
        WHERE sale_id = ? AND number = ANY (?::bigint[]) AND state = 'waiting'`,
-      [reason, saleId, numbers(passed.map(({ number }) => number))],
+      [saleId, numbers(passed.map(({ number }) => number))],
     ),
   );
+}
+
+/**
+ * Ends places that wait, because their turn has come and their buyers may not hold as many units more. Postgres decides that: the
+ * backend may still count units of an order that has ended, or that will be refused because its place was left.
+ * @returns the numbers of the places that have left
+ */
+export async function passOverLimited(
+  db: Database,
+  saleId: string,
+  passed: readonly { readonly place: Place; readonly quantity: number }[],
+): Promise<ReadonlySet<number>> {
+  if (passed.length === 0) return new Set();
+  const held = `SELECT o.quantity FROM orders o WHERE o.sale_id = p.sale_id AND o.buyer_id = p.buyer_id
+    AND o.status IN ('unpaid', 'paid', 'redeemed')`;
+  const left = await despiteDeadlocks(() =>
+    rows<{ number: string }>(
+      db,
+      `UPDATE places p SET state = 'left', reason = 'limit', ended_at = now()
+     FROM unnest(?::bigint[], ?::integer[]) AS n (number, quantity), sales s
+     WHERE p.sale_id = ? AND p.number = n.number AND p.state = 'waiting' AND s.id = p.sale_id
+       AND n.quantity + (SELECT coalesce(sum(h.quantity), 0)
+         FROM (${held} AND o.one_per_buyer UNION ALL ${held} AND NOT o.one_per_buyer) AS h) > s.per_buyer_limit
+     RETURNING p.number::text`,
+      [
+        numbers(passed.map(({ place }) => place.number)),
+        numbers(passed.map(({ quantity }) => quantity)),
+        saleId,
+      ],
+    ),
+  );
+  return new Set(left.map(({ number }) => Number(number)));
 }

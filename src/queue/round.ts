@@ -16,7 +16,7 @@ import type { HeadEvents } from './head-events.ts';
 import type { Line } from './line.ts';
 import { offerTo } from './offers.ts';
 import type { Place } from './place.ts';
-import { passOver } from './places.ts';
+import { passOverAbsent, passOverLimited } from './places.ts';
 import type { PresentPlaces } from './presence.ts';
 import { type Free, nextTurn } from './turn.ts';
 
@@ -59,7 +59,7 @@ export async function offerUnits(parts: RoundParts, round: RoundOf): Promise<Don
   for (let goesOn = units > 0 && offers > 0; goesOn; ) {
     const waiting = await line.waiting(db, after, Math.min(PAGE, offers + PAGE));
     const turn = nextTurn(waiting, { units, offers }, fit, (number) => present.has(number));
-    await passOver(db, saleId, turn.absent, 'absent');
+    await passOverAbsent(db, saleId, turn.absent);
     const page = await makeOffers(parts, saleId, turn.offers);
     if (turn.absent.length > 0 || page.limited > 0)
       parts.events.passedOver({ saleId, absent: turn.absent.length, limited: page.limited });
@@ -87,20 +87,20 @@ async function makeOffers(
   const outcomes = await Promise.all(
     offers.map(({ place, quantity }) => soon(buy(offerTo(place, quantity)))),
   );
-  const limited: Place[] = [];
+  const limited: { place: Place; quantity: number }[] = [];
   const delayed: Outcome['code'][] = [];
   let done: Done = { offers: 0, units: 0 };
   for (const [i, outcome] of outcomes.entries()) {
-    const { place } = offers[i]!;
     if (outcome.code === 'committed')
       done = { offers: done.offers + 1, units: done.units + outcome.quantity };
-    else if (outcome.code === 'limit_reached') limited.push(place);
+    else if (outcome.code === 'limit_reached') limited.push(offers[i]!);
     else delayed.push(outcome.code);
   }
-  await passOver(db, saleId, limited, 'limit');
+  const left = await passOverLimited(db, saleId, limited);
+  for (const { place } of limited) if (!left.has(place.number)) delayed.push('limit_reached');
   const [outcome] = delayed;
   if (outcome !== undefined) events.delayed({ saleId, places: delayed.length, outcome });
-  return { ...done, limited: limited.length, delayed: delayed.length };
+  return { ...done, limited: left.size, delayed: delayed.length };
 }
 
 /** The outcome, unless it takes too long: then it is not known yet. */
