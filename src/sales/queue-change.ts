@@ -46,6 +46,9 @@ export async function changeQueue(
     'UPDATE sales SET queue = ?, offer_seconds = ?, presence_seconds = ?, max_waiting = ?, fit = ? WHERE id = ?',
     [after?.order ?? 'off', offerSeconds, presenceSeconds, maxWaiting, fit, sale.id],
   );
+  // The bits are of other periods, or nobody was heard of. Until there are new ones, everybody counts as present.
+  if (after?.presenceSeconds !== sale.queue?.presenceSeconds)
+    await trx.raw('DELETE FROM queue_presence WHERE sale_id = ?', [sale.id]);
   const noted = (queue: typeof after) => ({ queue: 'off', ...queueToJson(queue) });
   return { action: 'queue', detail: { from: noted(sale.queue), to: noted(after) } };
 }
