@@ -174,11 +174,12 @@ async function tell(
       ? undefined
       : await hopelessRank(db, line, present, { first, last: lastNumber }, coming);
   await db.raw(
-    `UPDATE queues SET head = coalesce(?::bigint, last_number), hopeless_from = ?, free_units = ?,
+    `UPDATE queues SET head = ?, hopeless_from = ?, free_units = ?,
        offers_made = offers_made + ?, allowed = CASE WHEN is_stopped THEN greatest(0, allowed - ?) ELSE allowed END,
        told_at = now()
      WHERE sale_id = ?`,
-    [first === undefined ? null : first - 1, hopelessFrom ?? null, free, made, made, saleId],
+    // Not the newest number of now: places that were given meanwhile wait.
+    [first === undefined ? lastNumber : first - 1, hopelessFrom ?? null, free, made, made, saleId],
   );
 }
 
