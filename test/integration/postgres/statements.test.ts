@@ -19,7 +19,8 @@ import { acceptOffer } from '../../../src/queue/offers.ts';
 import {
   givePlaces,
   leaveQueue,
-  passOver,
+  passOverAbsent,
+  passOverLimited,
   readPlaceOf,
   readPlaces,
   readWaiting,
@@ -110,7 +111,8 @@ async function operateQueue(): Promise<void> {
   await readPlaceOf(db, 'line', 'nobody');
   await readPlaces(db, 'line', [1, 2]);
   await readWaiting(db, 'line', 0, 10);
-  await passOver(db, 'line', places.slice(0, 1), 'absent');
+  await passOverAbsent(db, 'line', places.slice(0, 1));
+  await passOverLimited(db, 'line', [{ place: places[0]!, quantity: 1 }]);
   await leaveQueue(db, 'line', 'b');
   await acceptOffer(db, { orderId: '1', buyerId: 'a', quantity: 1 });
   await db.raw("UPDATE places SET order_id = 1 WHERE sale_id = 'line' AND number = 1");
