@@ -93,7 +93,8 @@ async function makeOffers(
   for (const [i, outcome] of outcomes.entries()) {
     if (outcome.code === 'committed')
       done = { offers: done.offers + 1, units: done.units + outcome.quantity };
-    else if (outcome.code === 'limit_reached') limited.push(offers[i]!);
+    // More units than the limit are no valid request, whoever asks.
+    else if (outcome.code === 'limit_reached' || outcome.code === 'invalid_request') limited.push(offers[i]!);
     else delayed.push(outcome.code);
   }
   const left = await passOverLimited(db, saleId, limited);
