@@ -16,6 +16,7 @@ import { OrderService } from '../../../src/orders/order-service.ts';
 import { readOwnOrders, readOwnOrdersOfSale } from '../../../src/orders/own-orders.ts';
 import { applyReturns, applyReturnsOf } from '../../../src/orders/returns.ts';
 import { acceptOffer } from '../../../src/queue/offers.ts';
+import { QueueService } from '../../../src/queue/operators/queue-service.ts';
 import {
   givePlaces,
   leaveQueue,
@@ -114,6 +115,11 @@ async function operateQueue(): Promise<void> {
   await passOverAbsent(db, 'line', places.slice(0, 1));
   await passOverLimited(db, 'line', [{ place: places[0]!, quantity: 1 }]);
   await leaveQueue(db, 'line', 'b');
+  const queues = new QueueService(db);
+  await queues.showQueue('line', { count: true });
+  for (const query of [{}, { state: 'waiting' }, { state: 'left' }, { buyer: 'a' }] as const)
+    await queues.places('line', query);
+  await queues.changeQueue('line', { action: 'pause' }, BY);
   await acceptOffer(db, { orderId: '1', buyerId: 'a', quantity: 1 });
   await db.raw("UPDATE places SET order_id = 1 WHERE sale_id = 'line' AND number = 1");
   await service.verify('line', { repair: true });
