@@ -71,8 +71,10 @@ const ROUNDING_MS = 2;
 const OVERTAKEN_MS = 2_000;
 /** A limit that was used a moment ago may still be so for a head that has asked then. */
 const LIMIT_MS = 1_500;
-/** Until then the mark of presence is written, and the head has looked again. */
-const PRESENCE_SLACK_MS = 3_000;
+/** From a look at presence until the offer is committed, at most. */
+const OFFER_MS = 1_000;
+/** When presence begins anew, its mark is written within this time. */
+const PRESENCE_BEGINS_MS = 3_000;
 
 export class QueueWatch {
   truth: QueueTruth | undefined;
@@ -235,13 +237,11 @@ export class QueueWatch {
   }
 
   #checkOffered({ number, quantity }: PlaceTruth, { places, fit, presenceMs }: QueueTruth): void {
-    const lastMark = Math.max(
-      this.#given.get(number) ?? 0,
-      ...(this.#marks.get(number) ?? []).map((m) => m.until),
-    );
-    const since = Math.max(lastMark, this.#presenceSince);
-    if (this.isCalm && presenceMs > 0 && since < time.now - 2 * presenceMs - PRESENCE_SLACK_MS)
-      this.#fail(`Q2: place ${number} gets an offer, and was absent for ${time.now - since} ms`);
+    const marks = (this.#marks.get(number) ?? []).map(({ until }) => until);
+    const lastMark = Math.max(this.#given.get(number) ?? 0, ...marks);
+    const since = Math.max(lastMark + OFFER_MS, this.#presenceSince + PRESENCE_BEGINS_MS);
+    if (presenceMs > 0 && time.now > since + 2 * presenceMs)
+      this.#fail(`Q2: place ${number} gets an offer, and was absent for ${time.now - lastMark} ms`);
     if (!this.isCalm) return;
     for (const other of places)
       if (

@@ -34,11 +34,6 @@ export const QUEUE_MUTATIONS: readonly Mutation[] = [
     ],
   },
   {
-    name: 'queue: a buyer is passed over for units that it has given back',
-    conditions: 'restlessQueue',
-    edits: [{ file: 'src/queue/places.ts', find: 'AS h) > s.per_buyer_limit', replace: 'AS h) > 0' }],
-  },
-  {
     name: 'queue: a place that waits no longer gets its offer',
     conditions: 'restlessQueue',
     edits: [{ file: SQL, find: 'IF made <> cardinality(offers) THEN', replace: 'IF false THEN' }],

@@ -91,7 +91,7 @@ export const absentees: Draw = (scenario, random) => {
     ...rest,
     lastsMs: 8_000,
     weather: { ...weather, slow: 0, topUps: 6, lockBreaks: 0, postgresDeaths: random.whole(0, 1) },
-    queue: { ...queue!, presenceSeconds: 1, wants: 1, people: 14, leavesEarly: 0, vanishes: 0.4 },
+    queue: { ...queue!, presenceSeconds: 1, wants: 1, people: 30, leavesEarly: 0, vanishes: 0.4 },
   };
 };
 
