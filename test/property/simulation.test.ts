@@ -80,6 +80,6 @@ describe('the simulation', { timeout: TIMEOUT_MS }, () => {
     if (stale.length > 0)
       console.log(`${stale.length} known seeds find nothing: npm run sim -- --mutations --remember`);
     expect(MUTATIONS.filter(({ name }) => !found.has(name)).map(({ name }) => name)).toEqual([]);
-    expect(found.size).toBeGreaterThanOrEqual(64);
+    expect(found.size).toBeGreaterThanOrEqual(61);
   });
 });

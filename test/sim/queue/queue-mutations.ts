@@ -39,22 +39,6 @@ export const QUEUE_MUTATIONS: readonly Mutation[] = [
     edits: [{ file: SQL, find: 'IF made <> cardinality(offers) THEN', replace: 'IF false THEN' }],
   },
   {
-    name: 'queue: presence never ends',
-    conditions: 'absentees',
-    edits: [
-      {
-        file: 'src/queue/presence.ts',
-        find: '{PERIOD} - 1)::text',
-        replace: '{PERIOD} - 1000)::text',
-      },
-      {
-        file: 'src/queue/presence.ts',
-        find: '{PERIOD} - 1)\n',
-        replace: '{PERIOD} - 1000)\n',
-      },
-    ],
-  },
-  {
     name: 'queue: free units give no hope',
     conditions: 'restlessQueue',
     edits: [
@@ -70,17 +54,6 @@ export const QUEUE_MUTATIONS: readonly Mutation[] = [
     conditions: 'restlessQueue',
     edits: [
       { file: HEAD, find: 'const coming = free + Number(offered!.units);', replace: 'const coming = free;' },
-    ],
-  },
-  {
-    name: 'queue: an offer is accepted after its end',
-    conditions: 'restlessQueue',
-    edits: [
-      {
-        file: SQL,
-        find: "WHEN stands.status <> 'unpaid' OR stands.expires_at <= now() THEN 'late'",
-        replace: "WHEN stands.status <> 'unpaid' THEN 'late'",
-      },
     ],
   },
   {

@@ -94,10 +94,3 @@ export const absentees: Draw = (scenario, random) => {
     queue: { ...queue!, presenceSeconds: 1, wants: 1, people: 30, leavesEarly: 0, vanishes: 0.4 },
   };
 };
-
-const IN_TURN: readonly Draw[] = [queued, restlessQueue, queued, absentees];
-
-/** @param nth chooses how the queue is; they take turns */
-export function queueOf(nth: number, scenario: Scenario, random: Random): Scenario {
-  return IN_TURN[nth % IN_TURN.length]!(scenario, random);
-}
