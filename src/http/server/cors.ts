@@ -15,7 +15,7 @@ import { type HeadLines, headOf, linesOf, type Reply } from './problem.ts';
 
 /** What a page may send beyond what every page may. */
 const ALLOWED_HEADERS =
-  'Authorization, Content-Type, Idempotency-Key, If-None-Match, Last-Event-ID, Prefer, Purchase-Token, Traceparent, X-Buyer-Id';
+  'Authorization, Content-Type, Idempotency-Key, If-None-Match, Last-Event-ID, Place-Token, Prefer, Purchase-Token, Traceparent, X-Buyer-Id';
 /** What a page may read beyond what every page may. */
 const EXPOSED_HEADERS =
   'ETag, Location, RateLimit, RateLimit-Policy, Retry-After, Traceresponse, WWW-Authenticate';
