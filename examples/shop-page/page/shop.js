@@ -1,0 +1,35 @@
+/** The shop as the page reaches it: its sale, its node, and who the buyer is. */
+import { BuyerClient } from './client/index.js';
+
+/** A token is renewed so long before it runs out. */
+const MARGIN_MS = 30_000;
+/** The shop's server tells its time in whole seconds. A visitor's clock that differs less is taken for right. */
+const CLOCK_STEP_MS = 2_000;
+
+export const { shopUrl, saleId } = await (await fetch('config')).json();
+
+let session;
+let clockErrorMs = 0;
+
+async function authorization() {
+  if (!session || performance.now() > session.until) {
+    const answer = await fetch('session', { method: 'POST' });
+    const { token, seconds } = await answer.json();
+    const error = Date.now() - Date.parse(answer.headers.get('date'));
+    clockErrorMs = Math.abs(error) > CLOCK_STEP_MS ? error : 0;
+    session = { token, until: performance.now() + seconds * 1_000 - MARGIN_MS };
+  }
+  return { authorization: `Bearer ${session.token}` };
+}
+
+export const client = new BuyerClient({ url: shopUrl, headers: authorization, deadlineMs: 5_000 });
+
+/** The next request gets a new token. */
+export function forgetSession() {
+  session = undefined;
+}
+
+/** The time by the shop's clock: an offer ends by it, however wrong the visitor's clock is. */
+export function now() {
+  return Date.now() - clockErrorMs;
+}
