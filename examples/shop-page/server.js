@@ -44,13 +44,17 @@ async function answer(shop, request) {
 }
 
 /** Who the buyer is, as a token that the node checks (BUYER_AUTH=jwt). */
-function session({ jwtSecret }, buyerId) {
+export function sessionToken(jwtSecret, buyerId) {
   const part = (value) => Buffer.from(JSON.stringify(value)).toString('base64url');
   const claims = { sub: buyerId, exp: Math.floor(Date.now() / 1_000) + TOKEN_S };
   const signed = `${part({ alg: 'HS256', typ: 'JWT' })}.${part(claims)}`;
   const signature = createHmac('sha256', jwtSecret).update(signed).digest('base64url');
+  return `${signed}.${signature}`;
+}
+
+function session({ jwtSecret }, buyerId) {
   return json(
-    { token: `${signed}.${signature}`, seconds: TOKEN_S },
+    { token: sessionToken(jwtSecret, buyerId), seconds: TOKEN_S },
     { 'set-cookie': `buyer=${buyerId}; HttpOnly; SameSite=Strict; Path=/; Max-Age=31536000` },
   );
 }
