@@ -240,7 +240,7 @@ function speak({ title, figure, what, text }) {
   else {
     const step = SPOKEN_S.find((each) => seconds <= each && each < spoken.seconds);
     if (step === undefined) return;
-    say($('spoken'), `${Math.ceil(seconds)} seconds left to buy.`);
+    say($('spoken'), `${Math.max(0, Math.ceil(seconds))} seconds left to buy.`);
   }
   spoken = { title, ahead, seconds, isLost: isLost() };
 }

@@ -116,6 +116,11 @@ test('the lobby, a place that stays over a reload, an offer that goes on, and th
   expect([...first.complaints, ...second.complaints]).toEqual([]);
 });
 
+function offered(ms: number): Partial<Place> {
+  const expiresAt = new Date(Date.now() + ms).toISOString();
+  return { state: 'offered', quantity: 2, offer: { token: 'o', orderId: '1', quantity: 1, expiresAt } };
+}
+
 const ENDS: readonly [Partial<Place>, string][] = [
   [{ state: 'lapsed' }, 'Your time to buy is over'],
   [{ state: 'left', reason: 'absent' }, 'Your turn came while you were away'],
@@ -153,14 +158,10 @@ test('a place that shrinks, all ways in which it may end, and a connection that 
   await visit.shows('#queue-title', 'It may not be enough for you');
   await look(visit, 'hopeless');
   await press(visit, 'Leave the queue');
-  const expiresAt = new Date(Date.now() + 55_000).toISOString();
-  told.place = {
-    state: 'offered',
-    quantity: 2,
-    offer: { token: 'o', orderId: '1', quantity: 1, expiresAt },
-  };
+  told.place = offered(HOUR_MS);
   await visit.shows('#queue-text', 'You asked for 2. 1 unit could be set aside');
   await page.getByRole('dialog').waitFor({ state: 'hidden' });
+  told.place = offered(9_000);
   await visit.shows('#spoken', 'seconds left to buy');
   await look(visit, 'less');
   for (const [place, title] of ENDS) {
