@@ -54,7 +54,7 @@ const WORDS = {
     ...(leftMs !== undefined && offerTime(leftMs, sale)),
     text:
       offer.quantity < quantity
-        ? `You asked for ${quantity}. ${units(offer.quantity)} could be set aside for you: buy them, or give them back.`
+        ? `You asked for ${quantity}. ${units(offer.quantity)} could be set aside for you. Buy in time, or give back.`
         : `${units(offer.quantity)} ${offer.quantity === 1 ? 'is' : 'are'} set aside for you. Buy in time, or the next person gets the chance.`,
     hint: sale?.state === 'paused' ? 'The sale is paused. Your time does not run out before it goes on.' : '',
     waits: true,
