@@ -64,6 +64,8 @@ export interface Load {
   readonly warmupSeconds: number;
   /** The processor time of Node, Redis and Postgres. */
   readonly cpu: CpuReaders<Program>;
+  /** Requests of another kind than orders of new buyers. */
+  readonly script?: { readonly path: string; readonly args: readonly string[] };
 }
 
 export interface SellingLoad extends Load {
@@ -78,7 +80,8 @@ interface Loaded {
   readonly cpuMicrosNow: () => number | undefined;
 }
 
-export async function measureEcho(load: Load): Promise<Measurement> {
+/** Any answer without an error status is right. */
+export async function measureAnswered(load: Load): Promise<Measurement> {
   await warmUp(load);
   const { report, measurement } = await underLoad(load);
   checkErrors(report, report.errorStatuses, 'answers with an error status');
@@ -156,8 +159,9 @@ function sumOf({ node, redis, postgres, wrk }: CpuSeconds<Program | 'wrk'>): num
 }
 
 /** @param series keeps the buyers of the warm-up and of the measurement apart */
-function wrkRun({ url, prefer, connections }: Load, seconds: number, series: 'w' | 'm') {
-  return { url, connections, seconds, script: SCRIPT, scriptArgs: [`buyer-${series}`, prefer] };
+function wrkRun({ url, prefer, connections, script }: Load, seconds: number, series: 'w' | 'm') {
+  const scriptArgs = script ? script.args : [`buyer-${series}`, prefer];
+  return { url, connections, seconds, script: script?.path ?? SCRIPT, scriptArgs };
 }
 
 /** @throws BenchFailure with the answers that came instead */

@@ -7,7 +7,7 @@ import { readSpans } from '../support/metrics-text.ts';
 import { NodeProgram } from '../support/node-program.ts';
 import { StockadeNode } from '../support/stockade-node.ts';
 import { checkpoint, NO_REWRITE_OF_AOF, type StoreServers, startStoreServers } from '../support/stores.ts';
-import { type Load, type Measurement, measureEcho, measureSelling } from './measure.ts';
+import { type Load, type Measurement, measureAnswered, measureSelling } from './measure.ts';
 import type { Build, HttpParameters } from './options.ts';
 import type { SellingPhase } from './phases.ts';
 import { readTraffic } from './traffic.ts';
@@ -67,7 +67,7 @@ export class Stage {
     const url = `http://127.0.0.1:${this.#echoPort}/v1/sales/echo/orders`;
     // The stores' own work meanwhile does not count for the echo.
     const cpu = { node: () => this.#echo.cpuSeconds(), redis: () => 0, postgres: () => 0 };
-    return measureEcho({ ...this.#loadOf(connections), url, prefer: '', cpu });
+    return measureAnswered({ ...this.#loadOf(connections), url, prefer: '', cpu });
   }
 
   /** Sells one sale. @param number tells it from the other sales of the phase */

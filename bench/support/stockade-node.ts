@@ -25,6 +25,10 @@ export interface BenchSale {
   readonly segments: number;
   readonly startsAt?: string;
   readonly payWithinSeconds?: number;
+  readonly queue?: 'fifo' | 'draw';
+  readonly offerSeconds?: number;
+  readonly presenceSeconds?: number;
+  readonly maxWaiting?: number;
 }
 
 /** Settings of the node by the bench; the rest have the product's defaults. */

@@ -3,6 +3,8 @@ import { connect, type Socket } from 'node:net';
 export interface Answered {
   readonly code: string;
   readonly retryAfter: boolean;
+  /** Empty if there was no answer. */
+  readonly body: string;
 }
 
 const END_OF_HEAD = '\r\n\r\n';
@@ -55,7 +57,7 @@ export class Line {
       if (this.#socket !== socket) return;
       this.#socket = undefined;
       if (this.#done && this.#repeatable !== undefined) this.ask(this.#repeatable, this.#done);
-      else this.#end({ code: 'broken', retryAfter: false });
+      else this.#end({ code: 'broken', retryAfter: false, body: '' });
     });
     socket.on('data', (bytes) => this.#read(bytes.toString('latin1')));
     return socket;
@@ -70,7 +72,7 @@ export class Line {
     if (this.#text.length < headEnd + END_OF_HEAD.length + length) return;
     const body = this.#text.slice(headEnd + END_OF_HEAD.length);
     const code = /"(?:code|status)":"(\w+)"/.exec(body)?.[1] ?? head.slice(9, 12);
-    this.#end({ code, retryAfter: head.includes('\r\nretry-after: ') });
+    this.#end({ code, retryAfter: head.includes('\r\nretry-after: '), body });
   }
 
   #end(answer: Answered): void {
