@@ -112,8 +112,9 @@ export class DrawnLine implements Line {
   async #waitingNumbers(db: Database, of: readonly number[]): Promise<number[]> {
     const found = await rows<{ number: string }>(
       db,
-      "SELECT number::text FROM places WHERE sale_id = ? AND number = ANY (?::bigint[]) AND state = 'waiting'",
-      [this.#saleId, numbers(of)],
+      `SELECT p.number::text FROM unnest(?::bigint[]) AS n (number) CROSS JOIN LATERAL (SELECT number FROM places
+         WHERE sale_id = ? AND number = n.number AND state = 'waiting' LIMIT 1) AS p`,
+      [numbers(of), this.#saleId],
     );
     return found.map((row) => Number(row.number));
   }

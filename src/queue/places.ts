@@ -1,6 +1,9 @@
 /**
  * The places of a queue in Postgres: they are given, read and left here. Postgres has them before anybody is told, so no place is
  * ever lost. States and crash points: docs/internals/queue.md.
+ *
+ * A queue may fill before Postgres has statistics of it. Then `number = ANY` reads the whole queue. Many places are looked up with
+ * LATERAL and LIMIT, which uses the index even then.
  */
 import { numbers, texts } from '../postgres/array-literal.ts';
 import { type Database, rows } from '../postgres/database.ts';
@@ -71,12 +74,16 @@ export async function readPlaceOf(db: Database, saleId: string, buyerId: string)
   return ended && placeOf(ended);
 }
 
-/** Places by their numbers, in the order of the numbers. A number that was never given is missing. */
+/**
+ * Places by their numbers, in the order of the numbers. A number that was never given is missing.
+ * @param wanted no two the same
+ */
 export async function readPlaces(db: Database, saleId: string, wanted: readonly number[]): Promise<Place[]> {
   const found = await rows<RawPlace>(
     db,
-    `SELECT ${COLUMNS} FROM places p WHERE p.sale_id = ? AND p.number = ANY (?::bigint[]) ORDER BY p.number`,
-    [saleId, numbers(wanted)],
+    `SELECT ${COLUMNS} FROM unnest(?::bigint[]) AS n (number) CROSS JOIN LATERAL (SELECT * FROM places
+       WHERE sale_id = ? AND number = n.number LIMIT 1) AS p ORDER BY n.number`,
+    [numbers(wanted), saleId],
   );
   return found.map(placeOf);
 }

@@ -92,6 +92,9 @@ ALTER TABLE stock_movements DROP CONSTRAINT stock_movements_action_check,
 
 -- Gives each buyer a place, or finds the one that it has: one row for each buyer that has one now. The lock on the row of
 -- `queues` orders the places: who reads a number can read all numbers before it. No two buyers may be the same.
+--
+-- A queue may fill before Postgres has statistics of it. LATERAL with LIMIT looks up each buyer in the index even then; a join would
+-- read the whole queue for each batch.
 CREATE FUNCTION stockade_give_places(of_sale text, buyers text[], quantities integer[]) RETURNS SETOF places
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -106,8 +109,9 @@ BEGIN
     INSERT INTO places (sale_id, number, buyer_id, quantity)
       SELECT of_sale, line.last_number + row_number() OVER (ORDER BY n.at), n.buyer, n.quantity
         FROM unnest(buyers, quantities) WITH ORDINALITY AS n (buyer, quantity, at)
-        WHERE NOT EXISTS (SELECT 1 FROM places p
-          WHERE p.sale_id = of_sale AND p.buyer_id = n.buyer AND p.state IN ('waiting', 'offered'))
+        LEFT JOIN LATERAL (SELECT 1 AS has FROM places p
+          WHERE p.sale_id = of_sale AND p.buyer_id = n.buyer AND p.state IN ('waiting', 'offered') LIMIT 1) AS known ON true
+        WHERE known.has IS NULL
         ORDER BY n.at
         LIMIT greatest(0, most - (line.last_number - line.head));
     GET DIAGNOSTICS given = ROW_COUNT;
@@ -115,8 +119,9 @@ BEGIN
       UPDATE queues SET last_number = last_number + given WHERE sale_id = of_sale;
     END IF;
   END IF;
-  RETURN QUERY SELECT p.* FROM places p
-    WHERE p.sale_id = of_sale AND p.buyer_id = ANY (buyers) AND p.state IN ('waiting', 'offered');
+  RETURN QUERY SELECT known.* FROM unnest(buyers) AS n (buyer)
+    CROSS JOIN LATERAL (SELECT p.* FROM places p
+      WHERE p.sale_id = of_sale AND p.buyer_id = n.buyer AND p.state IN ('waiting', 'offered') LIMIT 1) AS known;
 END
 $$;
 
