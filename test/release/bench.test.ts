@@ -17,6 +17,7 @@ async function runTiny(
     | 'latency'
     | 'locks'
     | 'overload'
+    | 'queue'
     | 'rebalance'
     | 'recover'
     | 'resize'
@@ -120,6 +121,35 @@ describe('bench:latency', () => {
     expect(result).toMatchObject({ capacity: positive, lone: latency });
     expect(result.loads).toMatchObject({ 10: latency, 30: latency, 60: latency });
     expect(result.loads[10].perSecond).toBeLessThan(result.capacity / 2);
+  });
+});
+
+describe('bench:queue', () => {
+  it('prints one object with the cost of places, a long queue, returns and both kinds of rushes', async () => {
+    const result = JSON.parse(await runTiny('queue'));
+    expect(result).toMatchObject({
+      ...{ placesPerSecond: positive, ratio: positive, freeUnitMaxMs: someOrNone, overtaken: 0 },
+      bytesPerPlace: { postgres: positive },
+      offerToCommitP99Ms: { freeToOffer: someOrNone, accept: positive },
+    });
+    const polls = { perSecond: positive, ratio: positive, p99Ms: positive };
+    expect(result.waiting).toMatchObject({
+      ...{ places: 6_000, givenPerSecond: { first: positive, last: positive } },
+      headRound: { p50Ms: positive, maxMs: positive, rounds: positive },
+      ...{ polls: { withToken: polls, withoutToken: polls }, returned: { p50Ms: someOrNone } },
+    });
+    expect(result.returns.units).toMatchObject({ freed: 3, left: 0 });
+    const ways = (result.rush as Record<string, unknown>[]).map(({ hasQueue, giveUp }) => [hasQueue, giveUp]);
+    expect(ways).toEqual([
+      [true, false],
+      [false, false],
+      [true, true],
+      [false, true],
+    ]);
+    for (const way of result.rush) {
+      expect(way).toMatchObject({ requests: positive, sold: someOrNone, inVain: { people: positive } });
+      if (way.hasQueue) expect(way.overtaken).toBe(0);
+    }
   });
 });
 
