@@ -44,7 +44,9 @@ export async function measureGiving(stage: Stage): Promise<Giving> {
     await stage.createSale({ id: saleId, stock: 1, queue: 'fifo', maxWaiting: 10_000_000, startsAt });
     const round = await besideEchoes(stage, () => stage.load({ url: stage.placeUrl(saleId) }));
     await checkGiven(stage, saleId, round.measured);
-    note(`places, round ${i + 1}: ${count(round.measured.requestsPerSecond)}/s, ratio ${ratioOf(round).toFixed(2)}`);
+    note(
+      `places, round ${i + 1}: ${count(round.measured.requestsPerSecond)}/s, ratio ${ratioOf(round).toFixed(2)}`,
+    );
     rounds.push(round);
   }
   const of = (name: keyof Omit<Measurement, 'drain'>, digits: number) =>
@@ -96,5 +98,6 @@ async function checkGiven(
 ): Promise<void> {
   const given = (await readQueue(db, saleId))?.lastNumber ?? 0;
   const answered = Math.floor(requestsPerSecond * parameters.seconds);
-  if (given < answered) throw new BenchFailure(`${answered} buyers got a place, but there are ${given} places`);
+  if (given < answered)
+    throw new BenchFailure(`${answered} buyers got a place, but there are ${given} places`);
 }

@@ -76,7 +76,12 @@ async function queueUp(plan: PersonPlan, story: PersonStory): Promise<void> {
   let token: string | undefined;
   while (goesOn(plan, story)) {
     const headers = token === undefined ? {} : { 'Place-Token': token };
-    const answered = await askers.ask({ method: token === undefined ? 'POST' : 'GET', path, buyerId, headers });
+    const answered = await askers.ask({
+      method: token === undefined ? 'POST' : 'GET',
+      path,
+      buyerId,
+      headers,
+    });
     if (answered.code === '200') {
       const place = JSON.parse(answered.body) as ToldPlace;
       token = place.placeToken;
@@ -88,7 +93,11 @@ async function queueUp(plan: PersonPlan, story: PersonStory): Promise<void> {
   }
 }
 
-async function accept(plan: PersonPlan, story: PersonStory, offer: NonNullable<ToldPlace['offer']>): Promise<void> {
+async function accept(
+  plan: PersonPlan,
+  story: PersonStory,
+  offer: NonNullable<ToldPlace['offer']>,
+): Promise<void> {
   await delay(plan.thinksMs);
   const headers = { 'Purchase-Token': offer.token, 'Content-Type': 'application/json' };
   const body = { quantity: offer.quantity };
@@ -142,8 +151,7 @@ async function pay({ askers, buyerId, thinksMs }: PersonPlan, story: PersonStory
 function goesOn({ endsAt, ending, patienceMs }: PersonPlan, story: PersonStory): boolean {
   const now = performance.now();
   if (now >= endsAt || ending?.aborted) return false;
-  story.gaveUp =
-    patienceMs !== undefined && story.toldAt !== undefined && now - story.toldAt >= patienceMs;
+  story.gaveUp = patienceMs !== undefined && story.toldAt !== undefined && now - story.toldAt >= patienceMs;
   return !story.gaveUp;
 }
 

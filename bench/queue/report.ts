@@ -62,7 +62,9 @@ function waitingText({ places, givenPerSecond, bytesPerPlace, headRound, idle, .
     `  In batches, one after the other: ${count(givenPerSecond.first)}/s for the first tenth, ${count(givenPerSecond.last)}/s for the last.`,
     `  A round of the head takes ${headRound.p50Ms} ms, at most ${headRound.maxMs} ms.`,
     ...(idle
-      ? [`  While nobody asks: ${idle.nodeMsPerSecond} ms of Node a second, ${idle.postgresMsPerSecond} of Postgres.`]
+      ? [
+          `  While nobody asks: ${idle.nodeMsPerSecond} ms of Node a second, ${idle.postgresMsPerSecond} of Postgres.`,
+        ]
       : []),
     pollText('with a token', polls.withToken),
     pollText('without', polls.withoutToken),

@@ -117,7 +117,8 @@ async function someOrder({ db }: Stage): Promise<{ readonly id: string; readonly
 async function until(holds: () => Promise<boolean>): Promise<void> {
   const deadline = Date.now() + LIMIT_MS;
   while (!(await holds())) {
-    if (Date.now() > deadline) throw new BenchFailure(`units came back, and were not offered within ${LIMIT_MS} ms`);
+    if (Date.now() > deadline)
+      throw new BenchFailure(`units came back, and were not offered within ${LIMIT_MS} ms`);
     await delay(POLL_MS);
   }
 }

@@ -38,7 +38,11 @@ export interface Rush {
   /** People who stayed to the end without a unit, while somebody who had come later got one. */
   readonly overtaken: number;
   /** In minutes of the rush, of people who got nothing: until they left or it ended; and until they were told. */
-  readonly inVain: { readonly people: number; readonly meanMinutes: number; readonly untilToldMinutes: number };
+  readonly inVain: {
+    readonly people: number;
+    readonly meanMinutes: number;
+    readonly untilToldMinutes: number;
+  };
   /** Answers that nobody expects, by code. */
   readonly odd: Readonly<Record<string, number>>;
 }
@@ -128,7 +132,8 @@ async function paidOf({ db }: Stage, saleId: string): Promise<number> {
 function overtakenOf(stories: readonly PersonStory[]): number {
   let last = -1;
   for (const { order, orderId } of stories) if (orderId !== undefined) last = Math.max(last, order);
-  return stories.filter(({ order, orderId, gaveUp }) => orderId === undefined && !gaveUp && order < last).length;
+  return stories.filter(({ order, orderId, gaveUp }) => orderId === undefined && !gaveUp && order < last)
+    .length;
 }
 
 function inVainOf(stories: readonly PersonStory[], minuteMs: number): Rush['inVain'] {
@@ -148,4 +153,3 @@ function oddOf(stories: readonly PersonStory[]): Record<string, number> {
     for (const [code, times] of Object.entries(odd)) all[code] = (all[code] ?? 0) + times;
   return all;
 }
-

@@ -65,13 +65,17 @@ export async function measureWaiting(stage: Stage): Promise<Waiting> {
   const givenPerSecond = await giveAll(stage, places);
   const redis = ((await stage.redisBytes()) - before) / places;
   const bytesPerPlace = { redis: rounded(redis, 2), postgres: await postgresBytes(stage) };
-  note(`${count(places)} places: ${bytesPerPlace.postgres} bytes each, ${count(givenPerSecond.last)}/s in the end`);
+  note(
+    `${count(places)} places: ${bytesPerPlace.postgres} bytes each, ${count(givenPerSecond.last)}/s in the end`,
+  );
   await presentAll(stage, places);
   const headRound = await measureHeadRounds(stage);
   const idle = await measureIdle(stage);
   note(`a round of the head: ${headRound.p50Ms} ms, at most ${headRound.maxMs} ms`);
   const polls = await measurePolls(stage, places);
-  note(`polls: ${count(polls.withToken.perSecond)}/s with a token, ${count(polls.withoutToken.perSecond)}/s without`);
+  note(
+    `polls: ${count(polls.withToken.perSecond)}/s with a token, ${count(polls.withoutToken.perSecond)}/s without`,
+  );
   const returned = await measureReturned(stage);
   note(`a unit that comes back is offered after ${returned.p50Ms} ms, at most ${returned.maxMs} ms`);
   const absentPassedPerSecond = await measureAbsent(stage, places);
@@ -113,7 +117,12 @@ async function presentAll({ db }: Stage, places: number): Promise<void> {
   const PAGES = 65_536;
   for (let from = 1; from <= places; from += PAGES) {
     const many = Math.min(PAGES, places - from + 1);
-    await markPresent(db, SALE, PRESENCE_S, Array.from({ length: many }, (_, i) => from + i));
+    await markPresent(
+      db,
+      SALE,
+      PRESENCE_S,
+      Array.from({ length: many }, (_, i) => from + i),
+    );
   }
   // As if the marks had been complete for long. Otherwise everybody would count as present for two periods.
   await db.raw(
@@ -145,7 +154,9 @@ async function measurePolls(stage: Stage, places: number): Promise<Waiting['poll
       const path = join(folder, name);
       await writeFile(path, lines.map((line) => `${line}\n`).join(''));
       const url = stage.placeUrl(SALE);
-      const compared = await besideEchoes(stage, () => stage.load({ url, script: { path: SCRIPT, args: [path] } }));
+      const compared = await besideEchoes(stage, () =>
+        stage.load({ url, script: { path: SCRIPT, args: [path] } }),
+      );
       const { requestsPerSecond, p99Ms, nodeCpuMicros, postgresCpuMicros } = compared.measured;
       const { ratio, cpuRatio } = ratios([compared]);
       return {
@@ -155,8 +166,14 @@ async function measurePolls(stage: Stage, places: number): Promise<Waiting['poll
       };
     };
     return {
-      withToken: await polls('with', numbers.map((number, i) => `${buyerOf(number)} ${tokens[i]}`)),
-      withoutToken: await polls('without', numbers.map((number) => `${buyerOf(number)} -`)),
+      withToken: await polls(
+        'with',
+        numbers.map((number, i) => `${buyerOf(number)} ${tokens[i]}`),
+      ),
+      withoutToken: await polls(
+        'without',
+        numbers.map((number) => `${buyerOf(number)} -`),
+      ),
     };
   } finally {
     await rm(folder, { recursive: true });
@@ -197,10 +214,10 @@ async function measureAbsent(stage: Stage, places: number): Promise<number> {
     [SALE],
   );
   if (absent === 0) return 0;
-  await db.raw("UPDATE queue_presence SET present = B'0'::bit(4096) WHERE sale_id = ? AND period >= 0 AND page < ?", [
-    SALE,
-    absent / 4_096,
-  ]);
+  await db.raw(
+    "UPDATE queue_presence SET present = B'0'::bit(4096) WHERE sale_id = ? AND period >= 0 AND page < ?",
+    [SALE, absent / 4_096],
+  );
   await giveBack(stage, Number(held!.number));
   const tookMs = await offeredTo(stage, absent + 1);
   return rounded(((absent - Number(held!.number)) * 1_000) / tookMs, 0);
