@@ -58,6 +58,9 @@ const GROUPS = [
   },
 ];
 
+/** With the longest flag of a setting, the texts beside the flags have this many columns of 80. */
+const MIN_TEXT_COLUMNS = 30;
+
 const OUTRO = `
 Settings come from flags, then the environment, then defaults;
 \`stockade serve --help\` shows all of them.
@@ -93,7 +96,7 @@ export async function runProgram(
     .description('A flash-sale stock engine: nothing oversold, nothing left over, every answer true.')
     .version(version())
     .addHelpText('after', () => OUTRO + hereStockadeIs(invokedAs()))
-    .configureHelp({ subcommandTerm })
+    .configureHelp({ subcommandTerm, minWidthToWrap: MIN_TEXT_COLUMNS })
     .exitOverride();
   for (const spec of COMMANDS) addCommand(program, spec, surroundings);
   for (const { name, summary, specs } of GROUPS) {

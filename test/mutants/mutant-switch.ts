@@ -33,9 +33,12 @@ interface StrykersNamespace {
   mutantCoverage?: { static: Record<string, number> };
   /** In a dry run: records what was reached so far (record-reach.ts). */
   write?: () => void;
+  /** In a dry run: records a script that a test runs without a Redis (test/support/engine/run-script.ts). */
+  ran?: (script: string) => void;
 }
 
 const WRITE_EVERY_MS = 200;
+const sha1 = (text: string) => createHash('sha1').update(text).digest('hex');
 const files = new Set<string>();
 
 export function loaded(file: string): void {
@@ -75,6 +78,7 @@ async function recordInto(folder: string): Promise<void> {
     renameSync(`${path}.part`, `${path}.json`);
   };
   stryker.write = write;
+  stryker.ran = (script) => scripts.add(sha1(script));
   process.on('exit', write);
   process.on('disconnect', write);
   setInterval(write, WRITE_EVERY_MS).unref();
@@ -97,7 +101,7 @@ async function watchRedis(scripts: Set<string>): Promise<void> {
   spy(Redis.prototype, 'sendCommand', ([command]) => {
     const { name, args } = command as { name: string; args: unknown[] };
     if (name === 'evalsha') scripts.add(String(args[0]));
-    if (name === 'eval') scripts.add(createHash('sha1').update(String(args[0])).digest('hex'));
+    if (name === 'eval') scripts.add(sha1(String(args[0])));
   });
 }
 

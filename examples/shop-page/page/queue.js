@@ -234,7 +234,8 @@ function speak({ title, figure, what, text }) {
   const { state, ahead = 0 } = place;
   const count = typeof figure === 'number' ? `${figure} ${what}. ` : '';
   const seconds = state === 'offered' ? (timeLeft() ?? Number.POSITIVE_INFINITY) / 1_000 : spoken.seconds;
-  if (isLost() !== spoken.isLost) say($('spoken'), isLost() ? $('queue-lost').textContent : `Connected again. ${title}`);
+  if (isLost() !== spoken.isLost)
+    say($('spoken'), isLost() ? $('queue-lost').textContent : `Connected again. ${title}`);
   else if (title !== spoken.title) say($('spoken'), `${title}. ${count}${text}`);
   else if (count && ahead <= spoken.ahead - SPOKEN_PEOPLE) say($('spoken'), count);
   else {

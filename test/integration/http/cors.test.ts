@@ -149,7 +149,9 @@ describe.each(['uws', 'node'] as const)('over %s', (kind) => {
     expect(corsOf(preflight)).toEqual({
       ...SHARED,
       'access-control-allow-methods': 'POST, GET',
-      'access-control-allow-headers': expect.stringMatching(/Authorization.*Idempotency-Key.*Place-Token.*X-Buyer-Id/),
+      'access-control-allow-headers': expect.stringMatching(
+        /Authorization.*Idempotency-Key.*Place-Token.*X-Buyer-Id/,
+      ),
       'access-control-max-age': '600',
     });
     for (const name of ['content-length', 'transfer-encoding', 'content-type'])

@@ -79,7 +79,12 @@ test('`stockade sync` and commands on the stores refuse too, with exit code 2, a
   const { databaseUrl } = await freshPlace();
   const env = envOf({ ...shop, databaseUrl });
   expect(await callCli(['migrate'], { env })).toMatchObject({ exitCode: 0 });
-  for (const command of ['sync --ops-port 0', 'sale create web --stock 7', 'sale list', 'recover web --yes']) {
+  for (const command of [
+    'sync --ops-port 0',
+    'sale create web --stock 7',
+    'sale list',
+    'recover web --yes',
+  ]) {
     const ended = await callCli([...command.split(' '), '--json'], { env });
     expect(ended, command).toMatchObject({ exitCode: 2 });
     expect(JSON.parse(ended.stdout).error, command).toMatchObject({

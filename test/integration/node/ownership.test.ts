@@ -12,6 +12,7 @@ import { LocalLocks } from '../../../src/postgres/sale-locks.ts';
 import { Ownership } from '../../../src/shop/ownership.ts';
 import { ProcessList } from '../../../src/shop/process-list.ts';
 import { SaleService } from '../../../src/shop/sale-service.ts';
+import { part } from '../../support/engine/intercept.ts';
 import { RedisKeys } from '../../support/engine/redis-keys.ts';
 import { emptyDatabase, freshPrefix, redisUrl } from '../../support/fixtures.ts';
 import { LONG_TIMEOUTS } from '../../support/long-timeouts.ts';
@@ -62,9 +63,9 @@ async function aBackend(prefix = keyPrefix, urls = [redisUrl()]): Promise<Backen
 }
 
 /** A process that was started with a database and a Redis. */
-function start(db: Database, backend: Backend, prefix = keyPrefix): Ownership {
+function start(db: Database, backend: Backend, prefix = keyPrefix, isShared = true): Ownership {
   const redis = backend.durable ? 'redis://here' : undefined;
-  return new Ownership(db, backend, { redis, keyPrefix: prefix, database: 'a database', isShared: true });
+  return new Ownership(db, backend, { redis, keyPrefix: prefix, database: 'a database', isShared });
 }
 
 async function aHouse(prefix = keyPrefix): Promise<House> {
@@ -169,6 +170,22 @@ describe('a Redis without a mark', () => {
     await empty();
     await start(shop.db, shop.backend).claim();
     expect(await shop.backend.owner!.read()).toBeDefined();
+  });
+
+  test('makes a process wait only for others that use its database, and not if it has a mark', async () => {
+    await shop.ownership.claim();
+    await new ProcessList(shop.db, { process: 'another', ...RUNNING }).report();
+    let reads = 0;
+    const owner = part(shop.backend.owner!, 'owner', (call) => {
+      if (call === 'owner.read') reads++;
+    });
+    const claim = (isShared: boolean) =>
+      start(shop.db, { ...partsOf(shop.backend), owner }, keyPrefix, isShared).claim();
+    await claim(true);
+    await empty();
+    await claim(false);
+    // Who waits reads the mark again and again.
+    expect(reads).toBe(2);
   });
 
   test('is not changed by a command that only compares', async () => {

@@ -135,6 +135,17 @@ describe('a lease', () => {
     expect(renewed.wallMs).toBeGreaterThanOrEqual(first.wallMs + RENEWAL_MS);
   });
 
+  test('is not renewed earlier, while no clock is set', async () => {
+    await db.raw('SELECT 1');
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'Date'] });
+    await take(1);
+    const query = vi.spyOn(db, 'raw');
+    vi.advanceTimersByTime(RENEWAL_MS - 1);
+    expect(query).not.toHaveBeenCalled();
+    vi.advanceTimersByTime(1);
+    expect(query).toHaveBeenCalledOnce();
+  });
+
   test('that ran out is renewed, if no other node has its numbers', async () => {
     const { first, renewed } = await renewal(() => age(2 * 3_600));
     expect(renewed.wallMs).toBeGreaterThanOrEqual(first.wallMs + RENEWAL_MS);

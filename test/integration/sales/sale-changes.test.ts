@@ -81,6 +81,17 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
     expect(await left('failed')).toEqual([5]);
   });
 
+  test('a resize fails at once if the backend fails, and sync continues it', async () => {
+    const { id } = await shop.sell({ stock: 5, segments: 1 });
+    const { before } = failingOnce('sales.publish', new Error('the backend is away'));
+    const service = new SaleService(shop.db, intercept(shop.backend, before), shop.locks);
+    const resize = service.change(id, { action: 'resize', segments: 2 }, BY);
+    await expect(resize).rejects.toThrow('the backend is away');
+    await (await shop.startSync()).ready;
+    await until(async () => (await shop.service.show(id)).segments === 2, { what: 'two segments' });
+    expect(await left(id)).toEqual([3, 2]);
+  });
+
   const HOUR_MS = 3_600_000;
   const past = Date.now() - HOUR_MS;
   const stricter: [string, SaleChange, Outcome['code']][] = [
@@ -377,6 +388,11 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
       new WrongState(sale.id, 'closed', 'given another window'),
     );
     await refused({ action: 'edit', title: 'New' }, new WrongState(sale.id, 'closed', 'edited'));
+    await refused({ action: 'resize', segments: 3 }, new WrongState(sale.id, 'closed', 'resized'));
+    await refused(
+      { action: 'require-token', requireToken: true },
+      new WrongState(sale.id, 'closed', 'changed'),
+    );
     expect((await shop.changesOf(sale.id)).map(({ action }) => action)).toEqual(['close']);
     expect(await shop.service.show(sale.id)).toMatchObject({ movedUnits: 0, remaining: 3 });
     await expectVerified(sale.id);

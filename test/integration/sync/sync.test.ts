@@ -506,12 +506,17 @@ describe('a change of state between a scan and its repair', () => {
     expect(version!.state).toBe('paused');
   });
 
-  test('that the backend has missed is applied', async () => {
+  test('that the backend has missed is applied, and so is a change of rules', async () => {
     const sale = await shop.sell({ stock: 10 });
     const sync = await shop.startSync();
     await sync.ready;
+    const version = async () => (await shop.backend.sales.versions([sale.id]))[0]!;
+    await shop.db.raw('UPDATE sales SET require_token = true');
+    await until(async () => (await version()).rules!.includes('token'), {
+      what: 'the backend has the rules of Postgres',
+    });
     await shop.db.raw("UPDATE sales SET state = 'paused'");
-    await until(async () => (await shop.backend.sales.versions([sale.id]))[0]!.state === 'paused', {
+    await until(async () => (await version()).state === 'paused', {
       what: 'the backend has the state of Postgres',
     });
   });

@@ -2,6 +2,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { StaleGeneration } from '../../../src/engine/errors.ts';
 import type { VerifyReport } from '../../../src/operations/sale-operations.ts';
+import { rebuildSale } from '../../../src/rebuild/rebuild.ts';
 import { verifySale } from '../../../src/verify/verify.ts';
 import { everNewBuyers, startCrowd } from '../../support/crowd.ts';
 import { intercept } from '../../support/engine/intercept.ts';
@@ -86,6 +87,17 @@ describe('a whole sale', () => {
       if (call === 'audits.records') throw new Error('the backend is away');
     });
     await expect(verifySale(db, away, id)).rejects.toThrow('the backend is away');
+  });
+
+  test('waits for a rebuild under way', async () => {
+    const id = await soldSix(shop);
+    await shop.backend.sales.freeze(id, 2, 1);
+    let audits = 0;
+    const slowly = intercept(shop.backend, async (call) => {
+      // Two looks have seen the rebuild, each by two readings. A fault would be reported now.
+      if (call === 'audits.audit' && ++audits === 5) await rebuildSale(shop.db, shop.backend, id);
+    });
+    expect(await verifySale(shop.db, slowly, id)).toMatchObject({ ok: true, findings: [] });
   });
 
   test('passes with a log of many pages, not all in memory; a page without an entry is noticed', async () => {

@@ -91,13 +91,20 @@ export function runScript(
   return { reply, written: written(stored, contentOf(redis)), commands, steps };
 
   function replyOf(): Reply {
+    const script = luaSource(name);
+    noteForMutants(script);
     try {
-      return lua.run(server, `${COUNTED}${luaSource(name)}`, keys, args.map(String));
+      return lua.run(server, `${COUNTED}${script}`, keys, args.map(String));
     } catch (error) {
       if (!(error instanceof ReplyFault)) throw error;
       return `error ${error.message}`;
     }
   }
+}
+
+/** `npm run mutants` runs a test for the mutants of the scripts that it has run (test/mutants/mutant-switch.ts). */
+function noteForMutants(script: string): void {
+  (globalThis as { __stryker__?: { ran?(script: string): void } }).__stryker__?.ran?.(script);
 }
 
 function contentOf({ data }: MiniRedis): Stored {
