@@ -49,7 +49,8 @@ export const createSale: CommandSpec = {
     'stockade sale create tickets --stock 100',
     'stockade sale create tickets --stock 1000 --segments 16 --per-buyer-limit 2 \\',
     '  --starts-at 2026-11-27T20:00:00+01:00 --ends-at 2026-11-28T00:00:00+01:00',
-    'stockade sale create tickets --stock 1000 --queue draw --starts-at 2026-11-27T20:00:00+01:00',
+    'stockade sale create tickets --stock 1000 --queue draw \\',
+    '  --starts-at 2026-11-27T20:00:00+01:00',
   ],
   async run({ config, log, json, args, options: given }) {
     const input = saleInput(args[0]!, given);

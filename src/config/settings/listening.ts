@@ -56,7 +56,7 @@ export const listeningSettings: SettingTable<ListeningSettings> = {
     fallback: undefined,
     fallbackText: 'none',
     description:
-      'Origins of the web pages that may call the public port from a browser, separated by commas: `https://shop.example,http://localhost:3000`. `*`: all, without cookies.',
+      'Origins of the web pages that may call the public port from a browser, separated by commas: `https://a.example,https://b.example`. `*`: all, without cookies.',
     shared: 'value',
   },
 };

@@ -51,6 +51,7 @@ async function drawn() {
 test('the first of the drawn order get the offers, and whoever comes later stands behind them all', async () => {
   const { id, head, made, order } = await drawn();
   expect(made.drawn).toMatchObject({ entries: 40 });
+  await until(() => head.seen.draws.length === 1, { what: 'the head reports the draw' });
   expect(head.seen).toMatchObject({ failures: [], draws: [{ saleId: id, entries: 40 }] });
   await queued(shop, id, ['late']);
   const inOrder = Array.from({ length: 40 }, (_, i) => NAMES[order.numberAt(i + 1) - 1]!);
