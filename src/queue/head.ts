@@ -16,7 +16,7 @@ import { drawOf } from './drawing.ts';
 import type { HeadEvents } from './head-events.ts';
 import { DrawnLine, FifoLine, type Line } from './line.ts';
 import { Pace } from './pace.ts';
-import { EVERYBODY, type PresentPlaces, readPresent, tidyPresence } from './presence.ts';
+import { EVERYBODY, forgiveOutage, type PresentPlaces, readPresent, tidyPresence } from './presence.ts';
 import { type QueueState, readQueue } from './queue-state.ts';
 import { offerUnits } from './round.ts';
 
@@ -92,10 +92,14 @@ export class QueueHead {
     const { db, backend, buy, events } = this.#options;
     const { sale, generation } = row;
     const { presenceSeconds, fit } = sale.queue!;
+    if (presenceSeconds > 0 && !this.#toldAt.has(sale.id)) await forgiveOutage(db, sale.id, presenceSeconds);
     const line = row.hasOpened ? await this.#lineOf(row, state) : undefined;
     const free = unitsLeft(await backend.sales.snapshot(sale.id, sale.segments, generation));
     // Before the line is known, or while the sale is being rebuilt, nobody's turn has come.
-    if (!line || free === undefined) return false;
+    if (!line || free === undefined) {
+      await this.#tellAlive(row);
+      return false;
+    }
     const present = presenceSeconds === 0 ? EVERYBODY : await readPresent(db, sale.id, presenceSeconds);
     const offers = row.state === 'open' ? this.#mayOffer(state) : 0;
     const round = { saleId: sale.id, line, fit, present, free: { units: free, offers }, head: state.head };
@@ -133,13 +137,26 @@ export class QueueHead {
 
   /** Writes how the queue stands, for the nodes, which tell those who wait. */
   async #tell(row: QueuedSale, state: QueueState, now: Standing): Promise<void> {
-    const saleId = row.sale.id;
-    const { presenceSeconds } = row.sale.queue!;
-    const isDue = monotonicMs() - (this.#toldAt.get(saleId) ?? Number.NEGATIVE_INFINITY) >= TELL_MS;
-    if (now.made === 0 && !isDue) return;
-    this.#toldAt.set(saleId, monotonicMs());
-    if (presenceSeconds > 0) await tidyPresence(this.#options.db, saleId, presenceSeconds);
+    if (now.made === 0 && !this.#isDue(row)) return;
+    await this.#keepPresence(row);
     await tell(this.#options.db, state, now);
+  }
+
+  /** Writes that there is a head, while there is nothing else to tell. */
+  async #tellAlive(row: QueuedSale): Promise<void> {
+    if (!this.#isDue(row)) return;
+    await this.#keepPresence(row);
+    await this.#options.db.raw('UPDATE queues SET told_at = now() WHERE sale_id = ?', [row.sale.id]);
+  }
+
+  #isDue({ sale }: QueuedSale): boolean {
+    return monotonicMs() - (this.#toldAt.get(sale.id) ?? Number.NEGATIVE_INFINITY) >= TELL_MS;
+  }
+
+  async #keepPresence({ sale }: QueuedSale): Promise<void> {
+    const { presenceSeconds } = sale.queue!;
+    this.#toldAt.set(sale.id, monotonicMs());
+    if (presenceSeconds > 0) await tidyPresence(this.#options.db, sale.id, presenceSeconds);
   }
 
   #forget(known: ReadonlySet<string>): void {

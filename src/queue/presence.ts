@@ -101,6 +101,18 @@ export async function readPresent(
   return new PresentPlaces(pages, !found.some((row) => row.is_complete));
 }
 
+/**
+ * Removes the mark if no head has told how the queue stands for a whole period: then no node may have run, and nobody could be heard
+ * of. @param presenceSeconds at least 1
+ */
+export async function forgiveOutage(db: Database, saleId: string, presenceSeconds: number): Promise<void> {
+  await db.raw(
+    `DELETE FROM queue_presence WHERE sale_id = ? AND period = ${MARK}
+       AND EXISTS (SELECT 1 FROM queues WHERE sale_id = ? AND told_at < now() - ? * interval '1 second')`,
+    [saleId, saleId, presenceSeconds],
+  );
+}
+
 /** Writes the mark if it is missing, and deletes the bits of periods that are over. @param presenceSeconds at least 1 */
 export async function tidyPresence(db: Database, saleId: string, presenceSeconds: number): Promise<void> {
   await db.raw(

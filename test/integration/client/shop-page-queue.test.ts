@@ -168,7 +168,7 @@ test('a place that shrinks, all ways in which it may end, and a connection that 
     told.place = place;
     await visit.shows('#queue-title', title);
     await look(visit, `${place.state}-${place.reason ?? ''}`);
-    told.place = { state: 'waiting', rank: 9, ahead: 0 };
+    told.newPlace = { state: 'waiting', rank: 9, ahead: 0 };
     await visit.buy();
     await visit.shows('#queue-title', 'You are next');
   }
@@ -178,6 +178,8 @@ test('a place that shrinks, all ways in which it may end, and a connection that 
 /** Answers each request for the place, and each listener, instead of the node. */
 class MadeUp {
   place: Partial<Place> = {};
+  /** What it becomes when the buyer asks for a new one. Until then the page must not see it. */
+  newPlace: Partial<Place> | undefined;
   isFull = false;
   isCut = false;
 
@@ -191,6 +193,10 @@ class MadeUp {
     const request = route.request();
     if (request.method() === 'OPTIONS') return route.fallback();
     if (this.isCut) return route.abort();
+    if (request.method() === 'POST') {
+      this.place = this.newPlace ?? this.place;
+      this.newPlace = undefined;
+    }
     const place = { saleId: 'x', number: 1, quantity: 1, placeToken: 'p', ...this.place };
     const refusal = problem('queue_full', kindOf('queue_full').example as never);
     if (this.isFull) return this.#send(route, refusal.status, 'application/problem+json', refusal.body);

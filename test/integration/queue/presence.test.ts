@@ -92,6 +92,23 @@ test('a buyer that is absent when its turn comes has left, and the next one gets
   expect(seen.failures).toEqual([]);
 });
 
+test('after an outage of all nodes, nobody is taken for absent', async () => {
+  const { id } = await shop.sell({ stock: 1, ...QUEUE, presenceSeconds: SECONDS });
+  await queued(shop, id, ['anna', 'bert']);
+  await complete(id);
+  await rows(shop.db, "UPDATE queues SET told_at = now() - interval '1 day' WHERE sale_id = ?", [id]);
+  const { seen } = shop.startHead((await shop.startEngine()).take);
+  await untilStates(shop, id, { anna: 'offered', bert: 'waiting' });
+  expect(seen).toMatchObject({ absent: 0, failures: [] });
+});
+
+test('in the lobby, a head says that it is there', async () => {
+  const startsAt = new Date(Date.now() + 3_600_000).toISOString();
+  const { id } = await shop.sell({ stock: 1, ...QUEUE, presenceSeconds: SECONDS, startsAt });
+  shop.startHead((await shop.startEngine()).take);
+  await until(async () => (await readQueue(shop.db, id))?.toldAt !== undefined, { what: 'a head has told' });
+});
+
 test('the head tells from which rank on nothing can come', async () => {
   const { id } = await shop.sell({ stock: 2, ...QUEUE, presenceSeconds: SECONDS });
   await queued(shop, id, ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h']);
