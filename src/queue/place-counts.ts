@@ -3,15 +3,15 @@
  * both change in the same transactions.
  */
 import type { Knex } from 'knex';
+import { PLACE_STATES, type PlaceStateName } from '../operations/queue/queue-operations.ts';
 import { rows } from '../postgres/database.ts';
 
-export const PLACE_STATES = ['waiting', 'offered', 'bought', 'lapsed', 'left'] as const;
 /** At most so many places are named. */
 const NAMED = 5;
 
 export interface PlaceCounts {
   readonly given: number;
-  readonly states: Readonly<Record<(typeof PLACE_STATES)[number], number>>;
+  readonly states: Readonly<Record<PlaceStateName, number>>;
   /** Places whose order proves another state, the first ones. */
   readonly wrong: readonly WrongPlace[];
   readonly wrongCount: number;
@@ -46,7 +46,7 @@ export async function readPlaceCounts(trx: Knex, saleId: string): Promise<PlaceC
     [saleId],
   );
   if (!queue) return undefined;
-  const [states] = await rows<Record<keyof PlaceCounts['states'], string>>(
+  const [states] = await rows<Record<PlaceStateName, string>>(
     trx,
     `SELECT ${PLACE_STATES.map((state) => `count(*) FILTER (WHERE state = '${state}') AS "${state}"`).join(', ')}
      FROM places WHERE sale_id = ?`,
@@ -68,7 +68,7 @@ export async function readPlaceCounts(trx: Knex, saleId: string): Promise<PlaceC
   const counts = PLACE_STATES.map((state) => [state, Number(states![state])] as const);
   return {
     given: Number(queue.given),
-    states: Object.fromEntries(counts) as Record<keyof PlaceCounts['states'], number>,
+    states: Object.fromEntries(counts) as Record<PlaceStateName, number>,
     wrong,
     wrongCount: Number(wrong[0]?.all ?? 0),
     strayOffers: Number(stray!.count),

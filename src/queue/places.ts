@@ -8,6 +8,7 @@
 import { numbers, texts } from '../postgres/array-literal.ts';
 import { type Database, rows } from '../postgres/database.ts';
 import { despiteDeadlocks } from '../postgres/deadlock.ts';
+import { LIVE } from '../postgres/live-orders.ts';
 import type { LeftReason, Place, PlaceState, PlaceWish } from './place.ts';
 
 interface RawPlace {
@@ -146,7 +147,7 @@ export async function passOverLimited(
 ): Promise<ReadonlySet<number>> {
   if (passed.length === 0) return new Set();
   const held = `SELECT o.quantity FROM orders o WHERE o.sale_id = p.sale_id AND o.buyer_id = p.buyer_id
-    AND o.status IN ('unpaid', 'paid', 'redeemed')`;
+    AND o.status IN ${LIVE}`;
   const left = await despiteDeadlocks(() =>
     rows<{ number: string }>(
       db,

@@ -57,7 +57,7 @@ export async function offerUnits(parts: RoundParts, round: RoundOf): Promise<Don
   let made: Done = { offers: 0, units: 0 };
   let after = round.head;
   for (let goesOn = units > 0 && offers > 0; goesOn; ) {
-    const waiting = await line.waiting(db, after, Math.min(PAGE, offers + PAGE));
+    const waiting = await line.waiting(db, after, PAGE);
     const turn = nextTurn(waiting, { units, offers }, fit, (number) => present.has(number));
     await passOverAbsent(db, saleId, turn.absent);
     const page = await makeOffers(parts, saleId, turn.offers);

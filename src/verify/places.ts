@@ -4,8 +4,9 @@
  *   places given = waiting + offered + bought + lapsed + left
  */
 import { counted } from '../lib/counted.ts';
+import { PLACE_STATES } from '../operations/queue/queue-operations.ts';
 import type { Identity } from '../operations/verify-report.ts';
-import { PLACE_STATES, type PlaceCounts, type WrongPlace } from '../queue/place-counts.ts';
+import type { PlaceCounts, WrongPlace } from '../queue/place-counts.ts';
 import { type Finding, fault, identity, term } from './finding.ts';
 
 export function placeIdentity({ given, states }: PlaceCounts): Identity {
