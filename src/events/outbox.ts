@@ -1,5 +1,6 @@
 /** The outbox of order events (table order_events), as the relay reads and empties it. */
 import type { EventPart } from '../engine/contract.ts';
+import { REHEARSAL_PREFIX } from '../engine/sale/rehearsal.ts';
 import { numbers } from '../postgres/array-literal.ts';
 import { type Database, rows } from '../postgres/database.ts';
 import { kindIn } from './event-kind.ts';
@@ -12,6 +13,9 @@ const PAGE_BYTES = 16_384;
 export const PART_EVENTS = 256;
 /** Events in one page of the webhook, and so in one request at most. */
 export const WEBHOOK_PAGE_EVENTS = 100;
+
+/** SQL: whether the shop may hear of the order `o`: nobody hears of the sales of a rehearsal. */
+export const IS_REAL = `NOT starts_with(o.sale_id, '${REHEARSAL_PREFIX}')`;
 
 /** SQL: the format of `to_char` for ISO 8601, as JavaScript writes it. */
 export const ISO_TIME = `'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'`;
@@ -51,7 +55,7 @@ export class Outbox {
            E'\\n' ORDER BY u.place), '') AS lines
        FROM (${oldest('id, kind, happened_at, order_ids')}) e
        LEFT JOIN LATERAL unnest(e.order_ids) WITH ORDINALITY AS u (order_id, place) ON true
-       LEFT JOIN orders o ON o.order_id = u.order_id
+       LEFT JOIN orders o ON o.order_id = u.order_id AND ${IS_REAL}
        GROUP BY e.id, e.kind, e.happened_at, (u.place - 1) / ${PART_EVENTS}
        ORDER BY e.id, (u.place - 1) / ${PART_EVENTS}`,
     );
@@ -68,7 +72,8 @@ export class Outbox {
   }
 
   /**
-   * Removes delivered rows. @param forWebhook moves them to the webhook's pages, in the same transaction
+   * Removes delivered rows. @param forWebhook moves them to the webhook's pages, in the same transaction, unless all their
+   * orders are a rehearsal's: such pages would stay as long as the webhook does not answer
    * @returns how many of them still existed
    */
   async remove(ids: readonly string[], { forWebhook }: { readonly forWebhook: boolean }): Promise<number> {
@@ -77,6 +82,8 @@ export class Outbox {
       SELECT r.id, before, r.kind, r.order_ids[before + 1 : before + ${WEBHOOK_PAGE_EVENTS}], r.happened_at
       FROM removed r
       CROSS JOIN LATERAL generate_series(0, cardinality(r.order_ids) - 1, ${WEBHOOK_PAGE_EVENTS}) AS before
+      WHERE NOT EXISTS (SELECT 1 FROM orders o WHERE o.order_id = r.order_ids[1] AND NOT (${IS_REAL}))
+        OR EXISTS (SELECT 1 FROM orders o WHERE o.order_id = ANY (r.order_ids) AND ${IS_REAL})
       ORDER BY r.id, before)`;
     const [removed] = await rows<{ rows: number }>(
       this.#db,

@@ -5,7 +5,7 @@ import { numbers } from '../postgres/array-literal.ts';
 import { type Database, rows } from '../postgres/database.ts';
 import { kindIn } from './event-kind.ts';
 import type { OrderEvent } from './order-event.ts';
-import { AGE_MS, ISO_TIME, WEBHOOK_PAGE_EVENTS } from './outbox.ts';
+import { AGE_MS, IS_REAL, ISO_TIME, WEBHOOK_PAGE_EVENTS } from './outbox.ts';
 
 /** The content of one request: whole pages, the oldest first. */
 export interface Delivery {
@@ -55,7 +55,7 @@ export class WebhookQueue {
          FROM (SELECT * FROM webhook_pages WHERE dead_at IS NULL ORDER BY id LIMIT ?) f
          WINDOW in_line AS (ORDER BY id)) p
        LEFT JOIN LATERAL unnest(p.order_ids) WITH ORDINALITY AS u (order_id, place) ON true
-       LEFT JOIN orders o ON o.order_id = u.order_id
+       LEFT JOIN orders o ON o.order_id = u.order_id AND ${IS_REAL}
        WHERE p.events <= ? AND (p.tried = 0 OR p.rank = 1) ORDER BY p.id, u.place`,
       // A page has at least one event, so a request can't have more pages than events.
       [WEBHOOK_PAGE_EVENTS, WEBHOOK_PAGE_EVENTS],

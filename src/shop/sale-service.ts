@@ -4,6 +4,7 @@ import { Deletions } from '../deletion/deletions.ts';
 import type { Backend, Sale } from '../engine/contract.ts';
 import { StaleGeneration, StockadeError } from '../engine/errors.ts';
 import type { Author } from '../engine/sale/author.ts';
+import { isRehearsal } from '../engine/sale/rehearsal.ts';
 import type { SaleChange } from '../engine/sale/sale-change.ts';
 import { parseNewSale, saleToJson } from '../engine/sale/sale-json.ts';
 import { unitsLeft } from '../engine/sale/units-left.ts';
@@ -46,6 +47,9 @@ const PARALLEL_STATUSES = 100;
 const BUILD_WAIT_MS = 30_000;
 const BUILD_POLL_MS = 20;
 
+/** For `refuseBesideOlderNodes`. */
+const TELL_OF_REHEARSALS = 'tell the shop of the orders of a rehearsal';
+
 /** How the service claims its stores. It is not needed if backend and database certainly belong together. */
 export type SaleOwnership = Pick<Ownership, 'claim' | 'discardLeftover'>;
 
@@ -75,6 +79,7 @@ export class SaleService implements SaleOperations {
     await this.#ownership?.claim();
     if (sale.requireToken) await refuseBesideOlderNodes(this.#db, SELL_WITHOUT_TOKENS);
     if (sale.queue) await refuseBesideOlderNodes(this.#db, SELL_PAST_QUEUES);
+    if (isRehearsal(sale.id)) await refuseBesideOlderNodes(this.#db, TELL_OF_REHEARSALS);
     const isBuilt = await this.#insertAndBuild(sale, { actor, reason });
     if (!isBuilt) await this.#build(sale.id, `sale ${sale.id} was created`);
     return this.show(sale.id);

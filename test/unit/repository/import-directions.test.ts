@@ -36,7 +36,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   'engine/memory': ['engine', 'lib', 'engine/sale'],
   'http/identity': ['engine', 'http/server'],
   'http/orders': ['engine/sale', 'operations', 'http/server'],
-  events: ['engine', 'lib', 'operations', 'postgres'],
+  events: ['engine', 'engine/sale', 'lib', 'operations', 'postgres'],
   'config/values': ['redis'],
   'config/settings': ['engine', 'admission', 'config/values'],
   config: ['engine', 'admission', 'config/values', 'config/settings'],
