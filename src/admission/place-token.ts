@@ -29,12 +29,16 @@ export class PlaceTokens {
     return `p1.${place.number}.${place.quantity}.${mac}`;
   }
 
-  /** @returns `undefined` if the shop did not issue it for this buyer and sale, or has changed its keys since */
-  read(token: string, holder: TokenHolder): TokenPlace | undefined {
+  /**
+   * @returns also the token that its holder should have from now on: a new one, if the keys are being changed.
+   * `undefined` if the shop did not issue it for this buyer and sale, or has changed its keys since
+   */
+  read(token: string, holder: TokenHolder): (TokenPlace & { readonly token: string }) | undefined {
     const parts = FORM.exec(token);
     if (!parts) return undefined;
     const place = { number: Number(parts[1]), quantity: Number(parts[2]) };
-    return this.#signer.hasSigned(textOf(holder, place), parts[3]!) ? place : undefined;
+    const age = this.#signer.age(textOf(holder, place), parts[3]!);
+    return age && { ...place, token: age === 'current' ? token : this.issue(holder, place) };
   }
 }
 

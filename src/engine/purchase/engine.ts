@@ -11,7 +11,7 @@ import { TickScheduler } from '../../lib/tick-scheduler.ts';
 import { withTimeout } from '../../lib/with-timeout.ts';
 import type { Board } from '../board/board.ts';
 import type { Directory, SaleView } from '../board/directory.ts';
-import type { Backend, Outcome, Purchase, Watermark } from '../contract.ts';
+import type { Backend, Outcome, Purchase, SaleRecord, Watermark } from '../contract.ts';
 import { isBusy } from '../errors.ts';
 import { QUEUE_SHARE } from '../limits.ts';
 import type { EngineEvents } from './events.ts';
@@ -111,6 +111,11 @@ export class Engine {
   /** Whether any purchase of this sale would be answered `busy` now. Costs next to nothing. */
   isShedding(saleId: string): boolean {
     return this.#sales.get(saleId)?.isShedding === true;
+  }
+
+  /** The sale's record, if this worker knows the sale already. */
+  knownRecord(saleId: string): SaleRecord | undefined {
+    return this.#sales.get(saleId)?.record;
   }
 
   /** The sale's view, as a buyer may see it. */

@@ -66,6 +66,7 @@ export function publicHost(parts: PublicHostParts): PublicHost {
     queue: queueWork.queue,
     acceptOffer: queueWork.acceptOffer,
     challenge,
+    knownRecord: (saleId) => engine.knownRecord(saleId),
     readRecord: async (saleId) => (await engine.view(saleId))?.record,
     tokenAnswered: (outcome) => tokenCounts.answered(outcome),
     answered: (outcome, ms) => stats.answered(outcome, ms),

@@ -15,6 +15,8 @@ import type { Place, PlaceWish } from '../place.ts';
 
 /** Wishes in one call of Postgres. */
 const MAX_BATCH = 1_024;
+/** Fewer are not worth two calls. */
+const MIN_BATCH = 64;
 /** Wishes of one sale that may wait in one worker: some seconds of work for Postgres. */
 const MAX_WAITING = 32_768;
 
@@ -41,7 +43,7 @@ export class PlaceLanes {
    * @returns `undefined` if the queue is full, off, or over
    * @throws Busy if too many wait; StockadeError if there is no answer in time, or Postgres has failed
    */
-  async ask(saleId: string, wish: PlaceWish): Promise<Place | undefined> {
+  ask(saleId: string, wish: PlaceWish): Promise<Place | undefined> {
     const lane = this.#lanes.get(saleId) ?? this.#open(saleId);
     return withTimeout(this.#parts.deadlineMs, lane.ask(wish));
   }
@@ -92,18 +94,25 @@ class PlaceLane {
 
   async #run(): Promise<void> {
     this.#isRunning = true;
+    await this.#turns.next();
+    let answer = await this.#give(this.#next());
     while (this.#waiting.size > 0) {
+      const giving = this.#give(this.#next());
+      // In this turn the batch is sent. So Postgres works on it while this thread answers the one before.
       await this.#turns.next();
-      await this.#give(this.#next());
+      answer();
+      answer = await giving;
     }
+    answer();
     this.#isRunning = false;
     this.#emptied();
   }
 
   #next(): Waiting[] {
     const batch: Waiting[] = [];
-    const { deadlineMs, maxBatch = MAX_BATCH } = this.#parts;
+    const { deadlineMs } = this.#parts;
     const since = monotonicMs() - deadlineMs;
+    const maxBatch = this.#batchSize();
     for (const [buyerId, waiting] of this.#waiting) {
       if (batch.length === maxBatch) break;
       this.#waiting.delete(buyerId);
@@ -114,16 +123,27 @@ class PlaceLane {
     return batch;
   }
 
-  async #give(batch: readonly Waiting[]): Promise<void> {
-    if (batch.length === 0) return;
+  /** Half of those who wait, so that the others can be on their way to Postgres while these are answered. */
+  #batchSize(): number {
+    const half = Math.max(MIN_BATCH, Math.ceil(this.#waiting.size / 2));
+    return Math.min(half, this.#parts.maxBatch ?? MAX_BATCH);
+  }
+
+  /** @returns what answers the batch */
+  async #give(batch: readonly Waiting[]): Promise<() => void> {
+    if (batch.length === 0) return () => {};
     try {
       const wishes = batch.map(({ wish }) => wish);
       const places = await withTimeout(this.#parts.deadlineMs, this.#parts.give(this.#saleId, wishes));
-      for (const waiting of batch) waiting.answer(places.get(waiting.wish.buyerId));
+      return () => {
+        for (const waiting of batch) waiting.answer(places.get(waiting.wish.buyerId));
+      };
     } catch (error) {
       if (!(error instanceof StockadeError)) this.#parts.fault(error);
       const failed = new StockadeError('unavailable', 'places can’t be given now', { cause: error });
-      for (const waiting of batch) waiting.fail(failed);
+      return () => {
+        for (const waiting of batch) waiting.fail(failed);
+      };
     }
   }
 }

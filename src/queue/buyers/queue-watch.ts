@@ -67,6 +67,11 @@ export class QueueWatch {
     this.#rounds.start();
   }
 
+  /** Whether there is something to tell. */
+  get isReady(): boolean {
+    return this.#picture !== undefined;
+  }
+
   /** Resolves when there is something to tell. @throws the database's error */
   async ready(): Promise<void> {
     this.#askedAt = monotonicMs();

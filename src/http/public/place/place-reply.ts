@@ -17,8 +17,14 @@ export interface Holder {
 /** Each buyer is told something else, and something else a second later. */
 const HEAD = headOf(200, { 'content-type': 'application/json', 'cache-control': 'no-store' });
 
-export function placeReply(signers: PlaceSigners, holder: Holder, place: ToldPlace): Reply {
-  return { status: 200, head: HEAD, body: JSON.stringify(placeJson(signers, holder, place)) };
+/** @param placeToken as that of `placeJson` */
+export function placeReply(
+  signers: PlaceSigners,
+  holder: Holder,
+  place: ToldPlace,
+  placeToken?: string,
+): Reply {
+  return { status: 200, head: HEAD, body: JSON.stringify(placeJson(signers, holder, place, placeToken)) };
 }
 
 /** @param placeToken of this place, if the caller has it already */

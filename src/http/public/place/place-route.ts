@@ -4,6 +4,7 @@
  * What can be refused without I/O is refused first: a rush must not reach Postgres for a sale that has no queue or is over, nor
  * without a purchase token where the sale requires one.
  */
+import type { TokenPlace } from '../../../admission/place-token.ts';
 import type { PurchaseTokens } from '../../../admission/purchase-token.ts';
 import type { SaleRecord } from '../../../engine/contract.ts';
 import { isBusy, StockadeError } from '../../../engine/errors.ts';
@@ -11,8 +12,8 @@ import { SALE_ID_PATTERN } from '../../../engine/limits.ts';
 import { withTimeout } from '../../../lib/with-timeout.ts';
 import type { BuyersQueue } from '../../../queue/buyers/buyers-queue.ts';
 import type { ToldPlace } from '../../../queue/buyers/place-view.ts';
-import { type Authenticate, refusal } from '../../identity/identity.ts';
-import type { Handler, Observer } from '../../server/exchange.ts';
+import { type Authenticate, type Identity, refusal } from '../../identity/identity.ts';
+import type { Exchange, Handler, Observer } from '../../server/exchange.ts';
 import { parseObject } from '../../server/json-object.ts';
 import { type PushedReply, problem, type Reply } from '../../server/problem.ts';
 import { type Holder, type PlaceSigners, placeReply } from './place-reply.ts';
@@ -21,7 +22,9 @@ export interface PlaceHost extends Observer {
   readonly authenticate: Authenticate;
   readonly tokens: PurchaseTokens;
   readonly queueSigners: PlaceSigners;
-  readonly queue: Pick<BuyersQueue, 'join' | 'look' | 'leave'>;
+  readonly queue: Pick<BuyersQueue, 'join' | 'look' | 'lookInMemory' | 'leave'>;
+  /** The sale's record, if this worker knows the sale already. */
+  knownRecord(saleId: string): SaleRecord | undefined;
   /** The sale's record as this node knows it. @throws Busy */
   readRecord(saleId: string): Promise<SaleRecord | undefined>;
   /** A request is answered within this time after all of it has arrived. */
@@ -58,22 +61,53 @@ export function joinRoute(host: PlaceHost): Handler {
       const who = await identity;
       if (!('buyerId' in who)) return exchange.reply(refusal(who).reply);
       const asked = { saleId, buyerId: who.buyerId, token, body: body.text };
-      exchange.reply(await answered(host, () => join(host, asked)));
+      exchange.reply(await join(host, asked));
     });
   };
 }
 
-/** With a place token, most answers cost no read. One that is not valid counts as none. */
+/**
+ * With a place token, most answers cost no read. One that is not valid counts as none. All who wait ask again and again, so an answer
+ * from memory is given at once: its promises, and the timer of its deadline, would cost more than the answer.
+ */
 export function placeRoute(host: PlaceHost): Handler {
-  return async (exchange, request) => {
+  return (exchange, request) => {
     const saleId = request.getParameter(0) ?? '';
     const token = request.getHeader('place-token');
-    const who = await host.authenticate(request);
-    if (!('buyerId' in who)) return exchange.reply(refusal(who).reply);
-    const holder = { saleId, buyerId: who.buyerId };
-    const found = await looked(host, holder, token);
-    exchange.reply('head' in found ? found : placeReply(host.queueSigners, holder, found));
+    const who = host.authenticate(request);
+    return who instanceof Promise
+      ? who.then((known) => show(host, exchange, known, { saleId, token }))
+      : show(host, exchange, who, { saleId, token });
   };
+}
+
+function show(
+  host: PlaceHost,
+  exchange: Exchange,
+  who: Identity,
+  { saleId, token }: { readonly saleId: string; readonly token: string },
+): void | Promise<void> {
+  if (!('buyerId' in who)) return exchange.reply(refusal(who).reply);
+  const holder = { saleId, buyerId: who.buyerId };
+  const known = tokenPlace(host, holder, token);
+  const record = known && host.knownRecord(saleId);
+  const place = record && host.queue.lookInMemory(record, known);
+  if (!place) return lookUp(host, exchange, holder, known);
+  exchange.reply(placeReply(host.queueSigners, holder, place, known.token));
+}
+
+async function lookUp(
+  host: PlaceHost,
+  exchange: Exchange,
+  holder: Holder,
+  known: TokenPlace | undefined,
+): Promise<void> {
+  const found = await looked(host, holder, known);
+  exchange.reply('head' in found ? found : placeReply(host.queueSigners, holder, found));
+}
+
+function tokenPlace({ queueSigners }: PlaceHost, holder: Holder, token: string) {
+  return token === '' ? undefined : queueSigners.places.read(token, holder);
 }
 
 /** `GET …/place/events`: the place whenever something has changed for it. */
@@ -84,7 +118,7 @@ export function placeEventsRoute(host: PlaceHost, live: PlaceStreams): Handler {
     const who = await host.authenticate(request);
     if (!('buyerId' in who)) return exchange.reply(refusal(who).reply);
     const holder = { saleId, buyerId: who.buyerId };
-    const found = await looked(host, holder, token);
+    const found = await looked(host, holder, tokenPlace(host, holder, token));
     if ('head' in found) exchange.reply(found);
     else if (!live.admits()) exchange.reply(CROWDED);
     else exchange.replyPushed(live.listen(holder, found));
@@ -108,11 +142,10 @@ export function leaveRoute(host: PlaceHost): Handler {
 }
 
 /** @returns the place, or the answer that there is none */
-function looked(host: PlaceHost, holder: Holder, token: string): Promise<ToldPlace | Reply> {
+function looked(host: PlaceHost, holder: Holder, known: TokenPlace | undefined): Promise<ToldPlace | Reply> {
   return answered(host, async () => {
     const record = await recordOf(host, holder.saleId);
     if (!record) return problem('unknown_sale');
-    const known = token === '' ? undefined : host.queueSigners.places.read(token, holder);
     return (await host.queue.look(record, holder.buyerId, known)) ?? problem('no_place');
   });
 }
@@ -127,12 +160,18 @@ interface Asked {
 async function join(host: PlaceHost, asked: Asked): Promise<Reply> {
   const wanted = quantityIn(asked.body);
   if (typeof wanted === 'string') return problem('invalid_request', { detail: wanted });
-  const record = await recordOf(host, asked.saleId);
-  if (!record) return problem('unknown_sale');
-  const refused = refusalOf(host, record, asked, wanted);
-  if (refused) return refused;
-  const place = await host.queue.join(record, { buyerId: asked.buyerId, quantity: wanted });
-  return place ? placeReply(host.queueSigners, asked, place) : FULL;
+  try {
+    const known = host.knownRecord(asked.saleId);
+    const record = known ?? (await withTimeout(host.readDeadlineMs, recordOf(host, asked.saleId)));
+    if (!record) return problem('unknown_sale');
+    const refused = refusalOf(host, record, asked, wanted);
+    if (refused) return refused;
+    // It keeps to a deadline of its own. A second timer for each of very many requests would be felt.
+    const place = await host.queue.join(record, { buyerId: asked.buyerId, quantity: wanted });
+    return place ? placeReply(host.queueSigners, asked, place) : FULL;
+  } catch (error) {
+    return failure(host, error);
+  }
 }
 
 function refusalOf(
@@ -166,9 +205,13 @@ async function answered<T>(host: PlaceHost, work: () => Promise<T | Reply>): Pro
   try {
     return await withTimeout(host.readDeadlineMs, work());
   } catch (error) {
-    if (!(error instanceof StockadeError)) host.fault(error);
-    return isBusy(error) ? BUSY : UNAVAILABLE;
+    return failure(host, error);
   }
+}
+
+function failure(host: PlaceHost, error: unknown): Reply {
+  if (!(error instanceof StockadeError)) host.fault(error);
+  return isBusy(error) ? BUSY : UNAVAILABLE;
 }
 
 /** @returns what is wrong with the body, as text, if it is not valid */

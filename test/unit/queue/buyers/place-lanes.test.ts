@@ -85,6 +85,28 @@ describe('a lane', () => {
     expect(new Set((await Promise.all(asked)).map((place) => place?.number)).size).toBe(MAX_BATCH + 1);
   });
 
+  test('takes half of many, and sends the others before these are answered', async () => {
+    const sizes: number[] = [];
+    const answered: number[] = [];
+    const crowd = new PlaceLanes({
+      give: async (saleId, wishes) => {
+        sizes.push(wishes.length);
+        if (sizes.length === 2) expect(answered).toEqual([]);
+        return new Map(wishes.map((wish) => [wish.buyerId, placeOf(saleId, wish)]));
+      },
+      deadlineMs: DEADLINE_MS,
+      fault: (error) => faults.push(error),
+    });
+    const asked = Array.from({ length: 200 }, (_, i) =>
+      crowd.ask(SALE, { buyerId: `buyer-${i}`, quantity: 1 }).then((place) => answered.push(place!.number)),
+    );
+    await settledTurns();
+    await Promise.all(asked);
+    expect(sizes).toEqual([100, 64, 36]);
+    expect(answered).toHaveLength(200);
+    expect(faults).toEqual([]);
+  });
+
   test('is busy when too many wait', async () => {
     const first = ask('first');
     await settledTurns();
