@@ -38,7 +38,7 @@ export function saleToCreate(
   const sale = { id, stock, segments, perBuyerLimit, startsAt: '2026-01-01T00:00:00Z' };
   const line = queue && {
     ...{ queue: 'fifo', presenceSeconds: queue.presenceSeconds },
-    ...{ offerSeconds: queue.offerSeconds, fit: queue.fit },
+    ...{ offerSeconds: queue.offerSeconds, fit: queue.fit, maxWaiting: queue.maxWaiting },
   };
   return { ...sale, ...line, ...(payWithinSeconds && { payWithinSeconds }) };
 }

@@ -3,7 +3,7 @@ import type { Random } from '../support/random.ts';
 import { type Dealings, dealingOf, NO_DEALINGS } from './dealings.ts';
 import type { Moment } from './moments.ts';
 import { type OtherSale, otherSale } from './other-sales.ts';
-import type { QueuePlan } from './queue/queue-plan.ts';
+import { type QueuePlan, queueOf } from './queue/queue-plan.ts';
 import type { NodeOptions } from './sim-node.ts';
 import { squallOf } from './squalls.ts';
 
@@ -91,7 +91,7 @@ const SQUALL_EVERY = 3;
 const DEALINGS_EVERY = 9;
 const DEALINGS_FIRST = 4;
 
-/** The chance that a seed without a squall or a dealing has a second sale. */
+/** The chance that a seed without a squall, a dealing or a queue has a second sale. */
 const OTHER_SALE = 0.15;
 
 export function scenarioOf(seed: number, random: Random): Scenario {
@@ -99,6 +99,8 @@ export function scenarioOf(seed: number, random: Random): Scenario {
   if (seed % SQUALL_EVERY === 0) return squallOf(seed / SQUALL_EVERY, scenario, random);
   const nth = (seed - DEALINGS_FIRST) / DEALINGS_EVERY;
   if (Number.isInteger(nth)) return dealingOf(nth, scenario, random);
+  const queued = queueOf(seed, scenario);
+  if (queued) return queued;
   return random.chance(OTHER_SALE) ? { ...scenario, others: [otherSale(random)] } : scenario;
 }
 

@@ -36,6 +36,7 @@ export interface QueueTruth {
   readonly fit: 'wait' | 'less' | 'pass';
   readonly presenceMs: number;
   readonly payMs: number | null;
+  readonly maxWaiting: number;
   readonly lastNumber: number;
   readonly head: number;
   readonly hopelessFrom: number | null;
@@ -48,7 +49,7 @@ const MS = (at: string) => `(extract(epoch FROM ${at}) * 1000)::float8`;
 /** $1: the sale's id. */
 export const QUEUE_TRUTH = `SELECT json_build_object('isOn', s.queue <> 'off', 'fit', s.fit,
   'presenceMs', s.presence_seconds * 1000, 'payMs', s.pay_within_seconds * 1000,
-  'lastNumber', q.last_number, 'head', q.head, 'hopelessFrom', q.hopeless_from,
+  'maxWaiting', s.max_waiting, 'lastNumber', q.last_number, 'head', q.head, 'hopelessFrom', q.hopeless_from,
   'places', (SELECT coalesce(json_agg(json_build_object('number', number, 'buyer', buyer_id, 'quantity', quantity,
      'state', state, 'reason', reason, 'order', order_id::text) ORDER BY number), '[]') FROM places WHERE sale_id = $1),
   'orders', (SELECT coalesce(json_object_agg(order_id::text, json_build_object('status', status, 'key', idempotency_key,
@@ -164,6 +165,8 @@ export class QueueWatch {
     for (const [i, { buyer, quantity, number }] of (before?.places ?? []).entries())
       if (places[i]?.buyer !== buyer || places[i]?.quantity !== quantity)
         this.#fail(`Q4: place ${number} was ${buyer}'s, and is ${JSON.stringify(places[i])}`);
+    if (before && lastNumber > before.lastNumber && lastNumber - before.head > before.maxWaiting)
+      this.#fail(`Q4: place ${lastNumber} was given behind ${before.head}, with ${before.maxWaiting} at most`);
     const live = places.filter(({ state }) => state === 'waiting' || state === 'offered');
     if (new Set(live.map(({ buyer }) => buyer)).size < live.length)
       this.#fail(`Q6: a buyer has two places: ${JSON.stringify(live)}`);

@@ -7,6 +7,7 @@ import type { QueueTruth } from '../audit/queue-watch.ts';
 import { type FinaleParts, LOOK_EVERY_MS, MAX_ASKED, settle } from '../calm.ts';
 import { time } from '../virtual-time.ts';
 import type { People } from './people.ts';
+import { MANY } from './queue-plan.ts';
 
 const BY = { actor: 'sim', reason: '' };
 /** The head tells once a second, and looks again within that time. */
@@ -21,8 +22,8 @@ export async function queueFinale(parts: FinaleParts, people: People): Promise<v
   const watch = auditor.queue!;
   people.isCalm = true;
   if (auditor.truth!.state !== 'closed') {
-    const on = { queue: 'fifo', fit: plan.fit, presenceSeconds: plan.presenceSeconds } as const;
-    await change(parts, { action: 'queue', ...on });
+    const { fit, presenceSeconds } = plan;
+    await change(parts, { action: 'queue', queue: 'fifo', fit, presenceSeconds, maxWaiting: MANY });
     await settle(parts, 'free units are offered', () => nobodyWaits(parts));
     watch.isCalm = true;
     await change(parts, { action: 'pause' });

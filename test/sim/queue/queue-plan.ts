@@ -1,5 +1,5 @@
 /** Scenarios in which the first sale has a queue. */
-import type { Random } from '../../support/random.ts';
+import { type Random, random } from '../../support/random.ts';
 import { NO_DEALINGS } from '../dealings.ts';
 import type { Scenario } from '../scenario.ts';
 import { NO_STORM } from '../squalls.ts';
@@ -9,6 +9,8 @@ export interface QueuePlan {
   readonly presenceSeconds: number;
   readonly offerSeconds: number;
   readonly fit: 'wait' | 'less' | 'pass';
+  /** Places behind the head, at most. */
+  readonly maxWaiting: number;
   /** People who want units. Some of them come several times. */
   readonly people: number;
   /** Units that each of them asks for, at most. */
@@ -24,6 +26,14 @@ export interface QueuePlan {
 }
 
 type Draw = (scenario: Scenario, random: Random) => Scenario;
+
+/** More places than people come. */
+export const MANY = 1_000_000;
+
+/** One in three of the seeds that can have a queue has one, which is one in five of all seeds. */
+const HAS_QUEUE = 1 / 3;
+/** So that its random numbers are others than those of the run. */
+const STREAM = 0x71_65_75_65;
 
 /** A queue in mixed weather. */
 export const queued: Draw = ({ weather, node, ...scenario }, { whole, chance, pick }) => {
@@ -51,6 +61,7 @@ export const queued: Draw = ({ weather, node, ...scenario }, { whole, chance, pi
       presenceSeconds: 0,
       offerSeconds: pick([1, 2, 600]),
       fit: pick(['wait', 'wait', 'less', 'pass']),
+      maxWaiting: MANY,
       people: whole(8, 20),
       wants: chance(0.5) ? 1 : limit,
       changes: whole(0, 2),
@@ -94,3 +105,22 @@ export const absentees: Draw = (scenario, random) => {
     queue: { ...queue!, presenceSeconds: 1, wants: 1, people: 30, leavesEarly: 0, vanishes: 0.4 },
   };
 };
+
+/** In any weather that was drawn, also while Redis loses all data. Queues may be short. */
+const anyWeather: Draw = (scenario, random) => {
+  const { weather, ...rest } = queued(scenario, random);
+  const { isEmptied, jumps } = scenario.weather;
+  const maxWaiting = random.pick([3, 8, MANY]);
+  return { ...rest, weather: { ...weather, isEmptied, jumps }, queue: { ...rest.queue!, maxWaiting } };
+};
+
+const DRAWN: readonly Draw[] = [anyWeather, anyWeather, queued, restlessQueue, absentees];
+
+/**
+ * The scenario with a queue, if the seed has one. The seed draws it from random numbers of its own, so that the others mean the same
+ * run as without queues.
+ */
+export function queueOf(seed: number, scenario: Scenario): Scenario | undefined {
+  const own = random(seed ^ STREAM);
+  return own.chance(HAS_QUEUE) ? own.pick(DRAWN)(scenario, own) : undefined;
+}
