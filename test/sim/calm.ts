@@ -107,7 +107,11 @@ export async function ask<T>(
   for (let attempt = 1; ; attempt++) {
     const node = nodes.find(({ running }) => running)!;
     try {
-      return await runToEnd(() => work(node.running!), node.machine);
+      return await runToEnd(
+        () => work(node.running!),
+        node.machine,
+        () => auditor.check(),
+      );
     } catch (error) {
       if (attempt === MAX_ASKED) auditor.fail(`P7: asked ${attempt} times in calm weather: ${error}`);
       await pass(LOOK_EVERY_MS);

@@ -124,8 +124,15 @@ export class World {
   }
 }
 
-/** Runs until the work has ended, in virtual time. @throws what it throws, or if no event is left */
-export async function runToEnd<T>(work: () => Promise<T>, machine: Machine = WORLD): Promise<T> {
+/**
+ * Runs until the work has ended, in virtual time.
+ * @param after called after each event @throws what it throws, or if no event is left
+ */
+export async function runToEnd<T>(
+  work: () => Promise<T>,
+  machine: Machine = WORLD,
+  after: () => void = () => {},
+): Promise<T> {
   let end: { value: T } | { error: unknown } | undefined;
   time.after(
     0,
@@ -142,6 +149,7 @@ export async function runToEnd<T>(work: () => Promise<T>, machine: Machine = WOR
   );
   while (!end) {
     if (!(await time.step(Number.POSITIVE_INFINITY))) throw new Error('nothing is left to happen');
+    after();
   }
   if ('error' in end) throw end.error;
   return end.value;
