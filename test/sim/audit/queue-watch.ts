@@ -166,7 +166,9 @@ export class QueueWatch {
       if (places[i]?.buyer !== buyer || places[i]?.quantity !== quantity)
         this.#fail(`Q4: place ${number} was ${buyer}'s, and is ${JSON.stringify(places[i])}`);
     if (before && lastNumber > before.lastNumber && lastNumber - before.head > before.maxWaiting)
-      this.#fail(`Q4: place ${lastNumber} was given behind ${before.head}, with ${before.maxWaiting} at most`);
+      this.#fail(
+        `Q4: place ${lastNumber} was given behind ${before.head}, with ${before.maxWaiting} at most`,
+      );
     const live = places.filter(({ state }) => state === 'waiting' || state === 'offered');
     if (new Set(live.map(({ buyer }) => buyer)).size < live.length)
       this.#fail(`Q6: a buyer has two places: ${JSON.stringify(live)}`);
