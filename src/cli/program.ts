@@ -15,6 +15,7 @@ import { listPlaces } from './queue/places.ts';
 import { showQueue } from './queue/show.ts';
 import { rebalance } from './rebalance.ts';
 import { recover } from './recover.ts';
+import { rehearse } from './rehearse/rehearse.ts';
 import { CHANGE_COMMANDS } from './sale/change.ts';
 import { createSale } from './sale/create.ts';
 import { deleteSale } from './sale/delete.ts';
@@ -29,7 +30,7 @@ import { invokedAs } from './terminal/invoked-as.ts';
 import { top } from './top/top.ts';
 import { verify } from './verify.ts';
 
-const COMMANDS = [serve, demo, top, migrate, sync, verify, rebalance, recover, doctor];
+const COMMANDS = [serve, demo, top, migrate, sync, verify, rebalance, recover, doctor, rehearse];
 const GROUPS = [
   {
     name: 'sale',
@@ -65,7 +66,7 @@ const OUTRO = `
 Settings come from flags, then the environment, then defaults;
 \`stockade serve --help\` shows all of them.
 Exit codes: 0 the command succeeded, 1 it failed or found a fault, 2 the command
-line or the configuration is wrong.
+line or the configuration is wrong, 3 a rehearsal says no-go.
 
 Examples:
   stockade demo                             sell 100 units to 20,000 requests

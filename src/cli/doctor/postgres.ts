@@ -2,10 +2,13 @@ import { readdirSync } from 'node:fs';
 import pg from 'pg';
 import type { Config } from '../../config/config.ts';
 import { isLoopback } from '../../config/values/hosts.ts';
+import { DELETING_TABLES } from '../../postgres/app-role.ts';
 import { findSharedSessions, SESSION_ADVICE } from '../../postgres/session-probe.ts';
 import { describe, tlsAdviceFor } from '../terminal/explain.ts';
 import { invokedAs } from '../terminal/invoked-as.ts';
 import { type Check, checksOf, readClock, type StoreFindings } from './check.ts';
+import { type ConnectionFacts, checkConnections, readConnections } from './postgres-connections.ts';
+import { checkStandbys, readStandbys, type Standby } from './postgres-standbys.ts';
 
 const { ok, warn, fail } = checksOf('postgres');
 const CONNECT_TIMEOUT_MS = 3_000;
@@ -23,7 +26,23 @@ export interface PostgresFacts {
   readonly applied: readonly string[] | undefined;
 }
 
-export async function checkPostgres({ databaseUrl: url, dataDir }: Config): Promise<StoreFindings> {
+interface AllFacts extends PostgresFacts {
+  readonly connections: ConnectionFacts;
+  readonly standbys: readonly Standby[];
+}
+
+/** What the checks must know of the processes that will use this database. */
+export interface PostgresPlan {
+  /** Nodes that are to be started; 0: none. */
+  readonly nodes: number;
+  /** Whether sales will be deleted. */
+  readonly deletes?: boolean;
+}
+
+export async function checkPostgres(
+  { databaseUrl: url, dataDir, pgPoolMax }: Config,
+  plan: PostgresPlan = { nodes: 1 },
+): Promise<StoreFindings> {
   if (!url) return { checks: [embedded(dataDir)] };
   const client = new pg.Client({
     connectionString: url.reveal(),
@@ -44,6 +63,9 @@ export async function checkPostgres({ databaseUrl: url, dataDir }: Config): Prom
       encryption(url.reveal()),
       await sessions(url.reveal()),
       ...judgePostgres(facts, shippedMigrations()),
+      checkConnections(facts.connections, plan.nodes, pgPoolMax),
+      checkStandbys(facts.standbys),
+      ...(plan.deletes ? [await deletion(client, facts)] : []),
     ];
     return { checks, clock };
   } catch (error) {
@@ -76,6 +98,21 @@ async function sessions(url: string): Promise<Check> {
     : fail('sessions', `a proxy shares them: ${reason}`, SESSION_ADVICE);
 }
 
+/** A database that was never migrated will belong to this user, who may do everything. */
+async function deletion(client: pg.Client, { applied }: PostgresFacts): Promise<Check> {
+  const { rows } = await client.query<{ name: string }>(
+    `SELECT name FROM unnest($1::text[]) AS name
+     WHERE CASE WHEN to_regclass(name) IS NOT NULL THEN NOT has_table_privilege(name, 'DELETE') END`,
+    [DELETING_TABLES],
+  );
+  if (applied === undefined || rows.length === 0) return ok('deletion', 'this user may delete sales');
+  return fail(
+    'deletion',
+    `this user may not delete from ${rows.map(({ name }) => name).join(', ')}: the sale could not be removed`,
+    `Run \`${invokedAs()} migrate --grant-to <that user> --may-delete-sales\` as the owner of the tables, or rehearse as the owner.`,
+  );
+}
+
 function embedded(dataDir: string): Check {
   const found = `DATABASE_URL is not set: PGlite in ${dataDir} will be used`;
   try {
@@ -91,7 +128,7 @@ function embedded(dataDir: string): Check {
   }
 }
 
-async function factsOf(client: pg.Client): Promise<PostgresFacts> {
+async function factsOf(client: pg.Client): Promise<AllFacts> {
   const { rows } = await client.query(`
     SELECT current_setting('server_version') AS version,
       current_setting('server_version_num')::int AS "versionNumber",
@@ -99,7 +136,12 @@ async function factsOf(client: pg.Client): Promise<PostgresFacts> {
       current_setting('synchronous_commit') AS "synchronousCommit",
       pg_is_in_recovery() AS "inRecovery",
       to_regclass('stockade_migrations') IS NOT NULL AS migrated`);
-  const { migrated, ...facts } = rows[0];
+  const { migrated, ...found } = rows[0];
+  const facts = {
+    ...found,
+    connections: await readConnections(client),
+    standbys: await readStandbys(client),
+  };
   if (!migrated) return { ...facts, applied: undefined };
   const { rows: applied } = await client.query<{ name: string }>(
     'SELECT name FROM stockade_migrations ORDER BY name',

@@ -6,6 +6,7 @@ import { redisAddress } from '../../redis/redis-address.ts';
 import { describe, tlsAdviceFor } from '../terminal/explain.ts';
 import { type Check, checksOf, readClock, type StoreFindings } from './check.ts';
 import { checkCommands } from './redis-commands.ts';
+import { checkReplicas } from './redis-replicas.ts';
 
 const { ok, warn, fail } = checksOf('redis');
 const CONNECT_TIMEOUT_MS = 2_000;
@@ -99,6 +100,7 @@ export function judgeRedis(facts: RedisFacts, plan: RedisPlan): Check[] {
     version(facts),
     topology(facts, plan),
     role(facts),
+    checkReplicas(facts),
     appendOnly(facts),
     eviction(facts),
     memory(facts),

@@ -10,9 +10,16 @@ import { invokedAs } from './invoked-as.ts';
 export const EXIT_OK = 0;
 export const EXIT_FAILED = 1;
 const EXIT_USAGE = 2;
+/** A rehearsal says no-go. */
+export const EXIT_NO_GO = 3;
 const EXIT_INTERRUPTED = 130;
 
-export type ExitCode = typeof EXIT_OK | typeof EXIT_FAILED | typeof EXIT_USAGE | typeof EXIT_INTERRUPTED;
+export type ExitCode =
+  | typeof EXIT_OK
+  | typeof EXIT_FAILED
+  | typeof EXIT_USAGE
+  | typeof EXIT_NO_GO
+  | typeof EXIT_INTERRUPTED;
 
 /** Ctrl-C during a command that ends by itself: the command neither succeeded nor failed. */
 export class Interrupted extends StockadeError {

@@ -1,0 +1,107 @@
+/** What a rehearsal is asked for on the command line. */
+import { Option } from 'commander';
+import { z } from 'zod';
+import { whole } from '../../../config/values/schemas.ts';
+import { InvalidInput } from '../../../engine/errors.ts';
+import { YES_OPTION } from '../../command/confirm.ts';
+import { ARRIVALS, type Crowding } from './arrivals.ts';
+
+export interface Plan extends Crowding {
+  readonly stock: number;
+  readonly segments: number;
+  /** Different buyers: the requests go round among them. */
+  readonly buyers: number;
+  /** Nodes that the rehearsal starts; 0: it uses those of `urls`. */
+  readonly nodes: number;
+  readonly urls: readonly string[];
+  /** The slowest answer that is good enough for 99 of 100 buyers, in milliseconds. */
+  readonly goodMs: number;
+  /** A file for the report as a page. */
+  readonly report: string | undefined;
+  readonly yes: boolean;
+}
+
+const DEFAULTS = { stock: 1_000, segments: 8, buyers: 5_000, rate: 500, for: 10, good: 1_000, nodes: 1 };
+const MAX_SECONDS = 3_600;
+/** The crowd keeps every request until the end. */
+export const MAX_REQUESTS = 5_000_000;
+
+const collect = (value: string, before: readonly string[] = []) => [...before, value];
+
+export const planOptions = [
+  new Option('--buyers <n>', `different buyers (default: ${DEFAULTS.buyers})`),
+  new Option('--rate <n>', `requests a second at the highest (default: ${DEFAULTS.rate})`),
+  new Option('--for <seconds>', `how long they come (default: ${DEFAULTS.for})`),
+  new Option(
+    '--arrivals <shape>',
+    'steady: the rate all the time. rush: for a fifth of the time, then it falls to a tenth. waves: five times the rate ' +
+      'and then a tenth of it (default: rush)',
+  ).choices(ARRIVALS),
+  new Option('--stock <n>', `units for sale, one per buyer (default: ${DEFAULTS.stock})`),
+  new Option('--segments <n>', `parts of the stock (default: ${DEFAULTS.segments})`),
+  new Option('--good <ms>', `99 of 100 answers must come within this time (default: ${DEFAULTS.good})`),
+  new Option('--nodes <n>', `nodes that the rehearsal starts (default: ${DEFAULTS.nodes})`),
+  new Option(
+    '--url <url>',
+    'a running node or gateway for the crowd, instead of own nodes; again for more',
+  ).argParser(collect),
+  new Option('--report <file>', 'write the report to this file, as a page for a browser'),
+  new Option('--clean', 'only remove what killed rehearsals have left'),
+  YES_OPTION_OF(),
+];
+
+function YES_OPTION_OF(): Option {
+  return new Option(YES_OPTION.flags, 'load these stores, although they are not on this machine or sell');
+}
+
+const url = z.string().regex(/^https?:\/\/[^/?#\s]+\/?$/, 'must be like http://host:port, without a path');
+
+const schema = z.object({
+  buyers: whole(1, MAX_REQUESTS).default(DEFAULTS.buyers),
+  rate: whole(1, 1_000_000).default(DEFAULTS.rate),
+  for: whole(1, MAX_SECONDS).default(DEFAULTS.for),
+  arrivals: z.enum(ARRIVALS).default('rush'),
+  stock: whole(1, 2_147_483_648).default(DEFAULTS.stock),
+  segments: whole(1, 1_024).default(DEFAULTS.segments),
+  good: whole(1, 600_000).default(DEFAULTS.good),
+  nodes: whole(1, 16).optional(),
+  url: z.array(url).default([]),
+  report: z.string().optional(),
+  yes: z.boolean().default(false),
+});
+
+/** @throws InvalidInput with all faults at once */
+export function planFrom(options: Readonly<Record<string, unknown>>): Plan {
+  const parsed = schema.safeParse(options);
+  if (!parsed.success)
+    throw invalid(parsed.error.issues.map(({ path, message }) => faultOf(options, path, message)));
+  const { for: seconds, good: goodMs, url: urls, nodes, ...others } = parsed.data;
+  const faults = [
+    ...(others.rate * seconds > MAX_REQUESTS
+      ? [{ field: '--rate', problem: `times --for must be at most ${MAX_REQUESTS} requests` }]
+      : []),
+    ...(urls.length > 0 && nodes !== undefined
+      ? [{ field: '--nodes', problem: 'starts nodes, and --url uses those that run: choose one of them' }]
+      : []),
+  ];
+  if (faults.length > 0) throw invalid(faults);
+  return {
+    ...others,
+    ...{ seconds, goodMs, report: others.report },
+    urls: urls.map((text) => text.replace(/\/$/, '')),
+    nodes: urls.length > 0 ? 0 : (nodes ?? DEFAULTS.nodes),
+  };
+}
+
+function faultOf(
+  options: Readonly<Record<string, unknown>>,
+  [name, at]: readonly PropertyKey[],
+  message: string,
+) {
+  const given = options[String(name)];
+  const value = typeof at === 'number' && Array.isArray(given) ? given[at] : given;
+  return { field: `--${String(name)}`, problem: `is ${JSON.stringify(value)}: ${message}` };
+}
+
+const invalid = (faults: { field: string; problem: string }[]) =>
+  new InvalidInput('the rehearsal is not valid', faults);

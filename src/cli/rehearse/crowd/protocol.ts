@@ -1,0 +1,98 @@
+/** What the rehearsal tells a thread of its crowd, and what it hears from it. */
+import type { Crowding } from './arrivals.ts';
+
+export interface CrowdOrders {
+  readonly urls: readonly string[];
+  readonly saleId: string;
+  readonly crowding: Crowding;
+  /** Different buyers of the whole crowd. */
+  readonly buyers: number;
+  /** Signs the buyers' tokens (HS256); missing: the header `X-Buyer-Id` names them. */
+  readonly token?: BuyerTokens;
+  /** This thread sends request `part`, `part + parts`, … */
+  readonly part: number;
+  readonly parts: number;
+  readonly seed: number;
+  /** Unix time in milliseconds at which the crowd begins. */
+  readonly startAtMs: number;
+}
+
+export interface BuyerTokens {
+  readonly secret: string;
+  readonly audience?: string;
+  readonly issuer?: string;
+}
+
+/** The requests that were due in one second of the crowd. Each is counted where it was due, whenever it was answered. */
+export interface CrowdSecond {
+  /** Requests that were due. */
+  due: number;
+  /** How they ended, by code, after all repetitions; `no_answer`: they never got a definite one. */
+  ended: Record<string, number>;
+  /** Answers after which the buyer asked again, by code: `busy`, `unknown`, `unavailable`, `broken`. */
+  repeated: Record<string, number>;
+  /** From when they were due to their definite answer, in milliseconds. */
+  latencies: number[];
+  /** How late the crowd itself was with sending the latest of them, in milliseconds. */
+  lateMs: number;
+}
+
+/** An answer that names an order. */
+export interface ToldOrder {
+  readonly orderId: string;
+  readonly buyerId: string;
+  readonly committed: boolean;
+}
+
+export interface CrowdResult {
+  readonly seconds: readonly CrowdSecond[];
+  readonly told: readonly ToldOrder[];
+  /** Buyers with a request that never got a definite answer. */
+  readonly unanswered: readonly string[];
+  /** Different buyers that asked. */
+  readonly buyersAsked: readonly string[];
+}
+
+export interface CrowdProgress {
+  readonly sent: number;
+  readonly ended: number;
+  readonly orders: number;
+}
+
+export type CrowdMessage =
+  | { readonly kind: 'progress'; readonly progress: CrowdProgress }
+  | { readonly kind: 'done'; readonly result: CrowdResult };
+
+export const NO_ANSWER = 'no_answer';
+/** Codes that leave the purchase open: the buyer asks again with the same key. */
+export const OPEN_CODES = ['busy', 'unknown', 'unavailable', 'broken'] as const;
+
+export function emptySecond(): CrowdSecond {
+  return { due: 0, ended: {}, repeated: {}, latencies: [], lateMs: 0 };
+}
+
+export function add(counts: Record<string, number>, code: string, times = 1): void {
+  counts[code] = (counts[code] ?? 0) + times;
+}
+
+/** The results of all threads as one. */
+export function together(results: readonly CrowdResult[]): CrowdResult {
+  const seconds: CrowdSecond[] = [];
+  for (const result of results) {
+    for (const [at, second] of result.seconds.entries()) {
+      seconds[at] ??= emptySecond();
+      const sum = seconds[at];
+      sum.due += second.due;
+      sum.lateMs = Math.max(sum.lateMs, second.lateMs);
+      for (const latency of second.latencies) sum.latencies.push(latency);
+      for (const [code, times] of Object.entries(second.ended)) add(sum.ended, code, times);
+      for (const [code, times] of Object.entries(second.repeated)) add(sum.repeated, code, times);
+    }
+  }
+  return {
+    seconds,
+    told: results.flatMap(({ told }) => told),
+    unanswered: [...new Set(results.flatMap(({ unanswered }) => unanswered))],
+    buyersAsked: [...new Set(results.flatMap(({ buyersAsked }) => buyersAsked))],
+  };
+}

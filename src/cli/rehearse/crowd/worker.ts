@@ -1,0 +1,195 @@
+/**
+ * A thread of the crowd. It sends each request when it is due, however slow the answers are, and counts its latency from that
+ * time: so a buyer who had to wait for a connection has waited. A buyer who learns nothing definite asks again with the same
+ * key, at the next node if there are several.
+ */
+import { createHmac } from 'node:crypto';
+import { performance } from 'node:perf_hooks';
+import { setTimeout as delay, setImmediate as turn } from 'node:timers/promises';
+import { parentPort, workerData } from 'node:worker_threads';
+import { Pool } from 'undici';
+import { dueTimes } from './arrivals.ts';
+import {
+  add,
+  type BuyerTokens,
+  type CrowdMessage,
+  type CrowdOrders,
+  type CrowdSecond,
+  emptySecond,
+  NO_ANSWER,
+  OPEN_CODES,
+  type ToldOrder,
+} from './protocol.ts';
+
+/** Longer than any deadline a node may have. */
+const ANSWER_TIMEOUT_MS = 35_000;
+const CONNECT_TIMEOUT_MS = 5_000;
+/** A buyer waits this long before it asks again, and each time longer, up to the longest pause. */
+const FIRST_PAUSE_MS = 100;
+const MAX_PAUSE_MS = 2_000;
+/** Nobody asks longer than this after the last request was due. */
+const PATIENCE_MS = 40_000;
+const MAX_CONNECTIONS = 1_000;
+const MIN_CONNECTIONS = 32;
+const PROGRESS_INTERVAL_MS = 250;
+const MAX_IN_TURN = 64;
+const BODY = '{"quantity":1}';
+
+const orders = workerData as CrowdOrders;
+const path = `/v1/sales/${orders.saleId}/orders`;
+const say = (message: CrowdMessage) => parentPort!.postMessage(message);
+
+const seconds: CrowdSecond[] = [];
+const told: ToldOrder[] = [];
+const unanswered = new Set<string>();
+const buyersAsked = new Set<string>();
+const tokens = new Map<string, string>();
+let [sent, ended] = [0, 0];
+
+interface Reply {
+  readonly code: string;
+  readonly orderId?: string;
+}
+
+/** Uses `dispatch`, because `request` makes a stream for each body: at this rate that would dominate. */
+function ask(pool: Pool, headers: Record<string, string>): Promise<Reply> {
+  return new Promise((resolve) => {
+    let status = 0;
+    let text = '';
+    pool.dispatch(
+      { method: 'POST', path, headers, body: BODY },
+      {
+        onRequestStart: () => {},
+        onResponseStart: (_controller, statusCode) => {
+          status = statusCode;
+        },
+        onResponseData: (_controller, chunk) => {
+          text += chunk;
+        },
+        onResponseEnd: () => resolve(replyOf(status, text)),
+        onResponseError: () => resolve({ code: 'broken' }),
+      },
+    );
+  });
+}
+
+function replyOf(status: number, text: string): Reply {
+  try {
+    const body = JSON.parse(text) as { code?: unknown; status?: unknown; orderId?: unknown };
+    if ((status === 201 || status === 202) && typeof body.orderId === 'string')
+      return { code: String(body.status), orderId: body.orderId };
+    if (typeof body.code === 'string') return { code: body.code };
+  } catch {
+    // A gateway answers with a page: it is counted by its status.
+  }
+  // A gateway that has lost its node.
+  return { code: status === 502 || status === 503 || status === 504 ? 'broken' : `http_${status}` };
+}
+
+const isOpen = (code: string) => (OPEN_CODES as readonly string[]).includes(code);
+
+async function buy(pools: readonly Pool[], i: number, dueAt: number, giveUpAt: number): Promise<void> {
+  const buyerId = `rehearsal-${i % orders.buyers}`;
+  buyersAsked.add(buyerId);
+  const second = secondOf(dueAt);
+  const headers = {
+    'content-type': 'application/json',
+    'idempotency-key': `rehearsal-${i}`,
+    ...identityOf(buyerId),
+  };
+  for (let attempt = 0; ; attempt++) {
+    const { code, orderId } = await ask(pools[(i + attempt) % pools.length]!, headers);
+    const pauseMs = Math.min(MAX_PAUSE_MS, FIRST_PAUSE_MS * 2 ** attempt) * (0.5 + Math.random());
+    const isLast = performance.now() - start + pauseMs > giveUpAt;
+    if (isOpen(code) && !isLast) {
+      add(second.repeated, code);
+      await delay(pauseMs);
+      continue;
+    }
+    ended++;
+    second.latencies.push(performance.now() - start - dueAt);
+    if (isOpen(code)) unanswered.add(buyerId);
+    add(second.ended, isOpen(code) ? NO_ANSWER : code);
+    if (orderId !== undefined) told.push({ orderId, buyerId, committed: code === 'committed' });
+    return;
+  }
+}
+
+function secondOf(dueAt: number): CrowdSecond {
+  const at = Math.floor(dueAt / 1_000);
+  while (seconds.length <= at) seconds.push(emptySecond());
+  return seconds[at]!;
+}
+
+function identityOf(buyerId: string): Record<string, string> {
+  return orders.token === undefined
+    ? { 'x-buyer-id': buyerId }
+    : { authorization: `Bearer ${tokens.get(buyerId) ?? newToken(orders.token, buyerId)}` };
+}
+
+function newToken(keys: BuyerTokens, buyerId: string): string {
+  const token = tokenOf(keys, buyerId);
+  tokens.set(buyerId, token);
+  return token;
+}
+
+const TOKEN_SECONDS = 7_200;
+const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
+
+/** A token as the shop's own program makes it. */
+function tokenOf({ secret, audience, issuer }: BuyerTokens, buyerId: string): string {
+  const exp = Math.floor(Date.now() / 1_000) + TOKEN_SECONDS;
+  const claims = { sub: buyerId, exp, ...(audience && { aud: audience }), ...(issuer && { iss: issuer }) };
+  const signed = `${part({ alg: 'HS256', typ: 'JWT' })}.${part(claims)}`;
+  return `${signed}.${createHmac('sha256', secret).update(signed).digest('base64url')}`;
+}
+
+/** A small seeded generator, so that all threads know the same times. */
+function randomOf(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+const due = dueTimes(orders.crowding, randomOf(orders.seed));
+const share = orders.crowding.rate / orders.parts / orders.urls.length;
+const pools = orders.urls.map(
+  (url) =>
+    new Pool(url, {
+      connections: Math.min(MAX_CONNECTIONS, Math.max(MIN_CONNECTIONS, Math.ceil(share))),
+      pipelining: 1,
+      connect: { timeout: CONNECT_TIMEOUT_MS },
+      headersTimeout: ANSWER_TIMEOUT_MS,
+      bodyTimeout: ANSWER_TIMEOUT_MS,
+    }),
+);
+const start = performance.now() + (orders.startAtMs - Date.now());
+const giveUpAt = orders.crowding.seconds * 1_000 + PATIENCE_MS;
+const tell = () => say({ kind: 'progress', progress: { sent, ended, orders: told.length } });
+const ticker = setInterval(tell, PROGRESS_INTERVAL_MS);
+const underWay: Promise<void>[] = [];
+let inTurn = 0;
+for (let i = orders.part; i < due.length; i += orders.parts) {
+  const dueAt = due[i]!;
+  while (performance.now() - start < dueAt)
+    await delay(Math.max(1, Math.min(50, dueAt - (performance.now() - start))));
+  // A crowd that is late must not send all at once: it would read no answers meanwhile.
+  if (++inTurn % MAX_IN_TURN === 0) await turn();
+  const second = secondOf(dueAt);
+  second.due++;
+  second.lateMs = Math.max(second.lateMs, performance.now() - start - dueAt);
+  sent++;
+  underWay.push(buy(pools, i, dueAt, giveUpAt));
+}
+await Promise.all(underWay);
+clearInterval(ticker);
+tell();
+say({
+  kind: 'done',
+  result: { seconds, told, unanswered: [...unanswered], buyersAsked: [...buyersAsked] },
+});
+await Promise.all(pools.map((pool) => pool.destroy()));

@@ -1,0 +1,395 @@
+/**
+ * Rehearses a sale on the user's own installation: checks, a sale that nobody hears of, a crowd, and a report.
+ *
+ *   checks ──fail──> report
+ *     └──> nodes ──> leftovers removed ──> sale ──> crowd, watched ──> drain, verify, books ──> sale removed ──> report
+ *
+ * From the moment the sale exists, every way out of here removes it, also Ctrl-C and errors. If this process is killed, its
+ * nodes stop by themselves, and the next rehearsal removes the sale (shadow-sale.ts).
+ */
+import { writeFile } from 'node:fs/promises';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Config } from '../../config/config.ts';
+import { findOpsToken } from '../../config/ops-token.ts';
+import { isLoopback } from '../../config/values/hosts.ts';
+import { redisUrls } from '../../config/values/redis-urls.ts';
+import { StockadeError } from '../../engine/errors.ts';
+import { type CommandSpec, type Invocation, QUIET, SALE_SETTINGS } from '../command/command.ts';
+import { withOperations } from '../command/open-operations.ts';
+import { opsUrlOf } from '../command/ops-connection.ts';
+import type { Check } from '../doctor/check.ts';
+import { checkClocks } from '../doctor/clocks.ts';
+import { checkPostgres } from '../doctor/postgres.ts';
+import { checkRedis } from '../doctor/redis.ts';
+import { checkRuntime } from '../doctor/runtime.ts';
+import {
+  describe,
+  EXIT_NO_GO,
+  EXIT_OK,
+  type ExitCode,
+  NotConfirmed,
+  UsageError,
+} from '../terminal/explain.ts';
+import { invokedAs } from '../terminal/invoked-as.ts';
+import { note, number, plural, print, printJson } from '../terminal/output.ts';
+import { type Interruption, watchSignals } from '../terminal/signals.ts';
+import { sendCrowd } from './crowd/crowd.ts';
+import { type Plan, planFrom, planOptions } from './crowd/plan.ts';
+import type { BuyerTokens, CrowdProgress, CrowdResult } from './crowd/protocol.ts';
+import { secondsOf, totalsOf } from './report/figures.ts';
+import { ofChecks, type Rush } from './report/judge.ts';
+import { reportPage } from './report/page.ts';
+import { type RehearsalReport, reportOf, reportText, type Stage } from './report/report.ts';
+import { compareBooks, storedOrders } from './stage/books.ts';
+import { configOf, type OwnNode, startOwnNode } from './stage/nodes.ts';
+import { openShadowSale, otherSales, removeShadowSale } from './stage/shadow-sale.ts';
+import { Watch, type WatchedNode } from './stage/watch.ts';
+
+const DRAIN_LIMIT_MS = 60_000;
+const DRAIN_POLL_MS = 200;
+
+type Operations = Parameters<Parameters<typeof withOperations>[1]>[0];
+
+export const rehearse: CommandSpec = {
+  name: 'rehearse',
+  summary: 'rehearse a sale on your stores: a crowd, and go or no-go with reasons',
+  details:
+    'Checks what doctor checks, starts nodes of its own on free ports with your settings, creates a sale that nobody hears ' +
+    'of (no events, no webhook), sends it a crowd, and compares every answer with the orders in Postgres. At the end it deletes ' +
+    'the sale with its orders. The requests come when they are due, however slow the answers are, and an answer’s time counts ' +
+    'from then.\n\n' +
+    'Without REDIS_URL and DATABASE_URL everything runs in one process with embedded stores. With --url the crowd goes to nodes ' +
+    'or a gateway that run already; then OPS_URL and OPS_TOKEN, or the stores, are needed to create the sale. It needs --yes if the ' +
+    'stores are not on this machine, or if other sales are open: the crowd loads them.\n\n' +
+    'Exit code 0: go. 3: no-go. If it is killed, the next rehearsal, or --clean, removes what it has left.',
+  options: planOptions,
+  settings: SALE_SETTINGS,
+  defaults: QUIET,
+  examples: [
+    'stockade rehearse',
+    'stockade rehearse --stock 10000 --rate 2000 --for 30 --report friday.html',
+    'stockade rehearse --url https://shop.example --yes    (with OPS_URL set)',
+    'stockade rehearse --clean',
+  ],
+  async run(invocation) {
+    const { config, json, options } = invocation;
+    const plan = planFrom(options);
+    const token = identityOf(config);
+    refuseHalf(config, plan);
+    refuseUnasked(config, plan);
+    const interruption = watchSignals();
+    try {
+      if (options.clean === true) return await clean(invocation, plan, interruption);
+      const report = await rehearsal(invocation, plan, token, interruption);
+      if (plan.report !== undefined) await writeFile(plan.report, reportPage(report));
+      if (json) printJson(report);
+      else print(reportText(report));
+      if (plan.report !== undefined) note(`The report is in ${plan.report}.`);
+      return report.go ? EXIT_OK : EXIT_NO_GO;
+    } finally {
+      interruption.release();
+    }
+  },
+};
+
+/** The tokens that buyers need here; `undefined`: a header names them. @throws UsageError if only others can make them */
+export function identityOf({
+  buyerAuth,
+  jwtSecret,
+  jwtAudience,
+  jwtIssuer,
+}: Config): BuyerTokens | undefined {
+  if (buyerAuth === 'header') return undefined;
+  if (jwtSecret === undefined)
+    throw new UsageError(
+      'buyers have tokens of JWT_JWKS_URL here, which only their issuer can make. Set BUYER_AUTH=header to rehearse on nodes of the rehearsal’s own, which then check no tokens',
+    );
+  return {
+    secret: jwtSecret.reveal(),
+    ...(jwtAudience !== undefined && { audience: jwtAudience }),
+    ...(jwtIssuer !== undefined && { issuer: jwtIssuer }),
+  };
+}
+
+/** @throws UsageError */
+function refuseHalf({ redisUrl, databaseUrl }: Config, { urls, nodes }: Plan): void {
+  const isEmbedded = redisUrl === undefined && databaseUrl === undefined;
+  if ((redisUrl === undefined) !== (databaseUrl === undefined))
+    throw new UsageError(
+      'set both REDIS_URL and DATABASE_URL, or neither: a rehearsal needs nodes that share their stores',
+    );
+  if (urls.length === 0 && isEmbedded && nodes > 1)
+    throw new UsageError(
+      `--nodes ${nodes} needs REDIS_URL and DATABASE_URL: embedded stores are those of one node`,
+    );
+}
+
+/** @throws NotConfirmed */
+function refuseUnasked({ redisUrl, databaseUrl }: Config, { urls, yes }: Plan): void {
+  const stores = [
+    ...(redisUrl ? redisUrls(redisUrl.reveal()) : []),
+    ...(databaseUrl ? [databaseUrl.reveal()] : []),
+    ...urls,
+  ];
+  const elsewhere = stores
+    .map((url) => new URL(url).hostname.replace(/^\[(.*)\]$/, '$1'))
+    .filter((host) => host !== '' && !isLoopback(host));
+  if (elsewhere.length === 0 || yes) return;
+  throw new NotConfirmed(
+    `the crowd loads ${elsewhere.join(', ')}, and whatever sells there: add --yes if it may. Nothing was changed`,
+  );
+}
+
+async function clean(invocation: Invocation, plan: Plan, interruption: Interruption): Promise<ExitCode> {
+  const { config, json } = invocation;
+  if (config.databaseUrl === undefined && plan.urls.length === 0) {
+    if (json) printJson({ removed: [] });
+    else print('Embedded stores of a rehearsal end with it: there is nothing to remove.');
+    return EXIT_OK;
+  }
+  const removed = await withNodes(config, plan, interruption.signal, (nodes) =>
+    withOperations(operatorsOf(invocation, nodes), async ({ sales }) =>
+      removeLeft(sales, (await otherSales(sales)).left),
+    ),
+  );
+  if (json) printJson({ removed });
+  else print(removed.length === 0 ? 'No rehearsal has left anything.' : `Removed ${removed.join(', ')}.`);
+  return EXIT_OK;
+}
+
+async function removeLeft(sales: Operations['sales'], left: readonly string[]): Promise<readonly string[]> {
+  for (const saleId of left) {
+    note(`Removing ${saleId}, which a rehearsal that was killed has left …`);
+    await removeShadowSale(sales, saleId);
+  }
+  return left;
+}
+
+async function rehearsal(
+  invocation: Invocation,
+  plan: Plan,
+  token: BuyerTokens | undefined,
+  interruption: Interruption,
+): Promise<RehearsalReport> {
+  const { config } = invocation;
+  const begunAt = new Date().toISOString();
+  const isEmbedded = config.databaseUrl === undefined && plan.urls.length === 0;
+  const stage: Stage = {
+    saleId: undefined,
+    begunAt,
+    nodes: plan.urls,
+    backend: undefined,
+    database: undefined,
+    embedded: isEmbedded,
+  };
+  note('Checking what the nodes need …');
+  const checks = await checkAll(config, plan);
+  if (ofChecks(checks).length > 0) return reportOf(stage, plan, checks, undefined);
+  return withNodes(config, plan, interruption.signal, (nodes) =>
+    withOperations(operatorsOf(invocation, nodes), async (operations) => {
+      const others = await otherSales(operations.sales);
+      refuseBeside(others, plan);
+      await removeLeft(operations.sales, others.left);
+      const { saleId, rush } = await rushOn(operations, {
+        config,
+        plan,
+        token,
+        nodes,
+        signal: interruption.signal,
+      });
+      const [{ backend, database } = {}] = nodes as Partial<OwnNode>[];
+      const urls = nodes.length > 0 ? nodes.map(({ publicUrl }) => publicUrl) : plan.urls;
+      return reportOf({ ...stage, saleId, nodes: urls, backend, database }, plan, checks, rush);
+    }),
+  );
+}
+
+async function checkAll(config: Config, { urls, nodes }: Plan): Promise<Check[]> {
+  // Of nodes that run already, only the stores can be looked at from here, if they are known.
+  const isOwn = urls.length === 0;
+  const [runtime, redis, postgres] = await Promise.all([
+    isOwn ? checkRuntime(config) : [],
+    isOwn || config.redisUrl ? checkRedis(config.redisUrl, config.keyPrefix) : { checks: [] },
+    isOwn || config.databaseUrl ? checkPostgres(config, { nodes, deletes: true }) : { checks: [] },
+  ]);
+  const clocks = checkClocks(
+    [redis, postgres].flatMap((found) => ('clock' in found && found.clock ? [found.clock] : [])),
+  );
+  return [...runtime, ...redis.checks, ...postgres.checks, ...clocks];
+}
+
+/** @throws StockadeError `rehearsing`, NotConfirmed */
+function refuseBeside({ open, rehearsing }: Awaited<ReturnType<typeof otherSales>>, { yes }: Plan): void {
+  if (rehearsing.length > 0)
+    throw new StockadeError(
+      'rehearsing',
+      `another rehearsal is under way on these stores (${rehearsing.join(', ')}): wait until it has ended`,
+    );
+  if (open.length > 0 && !yes)
+    throw new NotConfirmed(
+      `${plural(open.length, 'sale')} of the shop ${open.length === 1 ? 'is' : 'are'} open on these stores (${open.slice(0, 5).join(', ')}), and the crowd would slow ${open.length === 1 ? 'it' : 'them'} down: add --yes if it may. Nothing was changed`,
+    );
+}
+
+/** Starts the plan's nodes, one after the other, because the first migrates; they stop when the work has ended. */
+async function withNodes<T>(
+  config: Config,
+  { nodes: count }: Plan,
+  signal: AbortSignal,
+  work: (nodes: readonly OwnNode[]) => Promise<T>,
+): Promise<T> {
+  const nodes: OwnNode[] = [];
+  try {
+    if (count > 0) note(`Starting ${plural(count, 'node')} …`);
+    while (nodes.length < count) {
+      signal.throwIfAborted();
+      nodes.push(await startOwnNode(config));
+    }
+    return await work(nodes);
+  } finally {
+    await Promise.all(nodes.map((node) => node.stop()));
+  }
+}
+
+/** Operators work on the stores if both are known, else through a node. */
+function operatorsOf(
+  { config, log }: Invocation,
+  [node]: readonly OwnNode[],
+): Pick<Invocation, 'config' | 'log'> {
+  return { config: node === undefined ? config : configOf(node, config), log };
+}
+
+interface Scene {
+  readonly config: Config;
+  readonly plan: Plan;
+  readonly token: BuyerTokens | undefined;
+  readonly nodes: readonly OwnNode[];
+  readonly signal: AbortSignal;
+}
+
+/** Creates the sale, sends the crowd, and removes the sale, whatever happens in between. */
+async function rushOn(operations: Operations, scene: Scene): Promise<{ saleId: string; rush: Rush }> {
+  const { plan, signal } = scene;
+  signal.throwIfAborted();
+  const saleId = await openShadowSale(operations.sales, plan);
+  note(
+    `The sale ${saleId} is open. If this process is killed, \`${invokedAs()} rehearse --clean\` removes it.`,
+  );
+  let isRemoved = false;
+  try {
+    const rush = await measure(operations, saleId, scene);
+    note('Removing the sale …');
+    await removeShadowSale(operations.sales, saleId);
+    isRemoved = true;
+    return { saleId, rush };
+  } finally {
+    if (!isRemoved) {
+      note('Removing the sale …');
+      await removeShadowSale(operations.sales, saleId).catch((error) =>
+        note(`${describe(error)}. Run \`${invokedAs()} rehearse --clean\` to remove it.`),
+      );
+    }
+  }
+}
+
+async function measure(
+  operations: Operations,
+  saleId: string,
+  { config, plan, token, nodes, signal }: Scene,
+): Promise<Rush> {
+  const watch = new Watch(watchedNodes(config, nodes), saleId, config.redisUrl);
+  const end = new AbortController();
+  let watching: Promise<void> | undefined;
+  const urls = nodes.length > 0 ? nodes.map(({ publicUrl }) => publicUrl) : plan.urls;
+  const shown = showProgress(plan);
+  try {
+    const { arrivals, rate, seconds, buyers } = plan;
+    const crowd = await sendCrowd(
+      { urls, saleId, crowding: { arrivals, rate, seconds }, buyers, ...(token && { token }) },
+      signal,
+      {
+        started: (startAtMs) => {
+          watching = watch.run(startAtMs, end.signal);
+        },
+        progress: shown.update,
+      },
+    );
+    end.abort();
+    await watching;
+    shown.end();
+    await watch.look(watch.looks.length === 0 ? 0 : watch.looks.at(-1)!.at + 0.001);
+    return await settle(operations, saleId, crowd, watch, signal);
+  } finally {
+    shown.end();
+    end.abort();
+    await watching?.catch(() => {});
+    await watch.close();
+  }
+}
+
+function watchedNodes(config: Config, nodes: readonly OwnNode[]): WatchedNode[] {
+  if (nodes.length > 0)
+    return nodes.map(({ publicUrl, opsUrl, opsToken }) => ({ name: publicUrl, opsUrl, opsToken }));
+  const opsToken = findOpsToken(config);
+  return config.opsUrl && opsToken !== undefined
+    ? [{ name: opsUrlOf(config), opsUrl: opsUrlOf(config), opsToken }]
+    : [];
+}
+
+/** Waits until every order that an answer named is in Postgres and the accounts agree, and compares. */
+async function settle(
+  operations: Operations,
+  saleId: string,
+  crowd: CrowdResult,
+  watch: Watch,
+  signal: AbortSignal,
+): Promise<Rush> {
+  note('Waiting until every order is in Postgres …');
+  const began = performance.now();
+  let drainSeconds: number | undefined;
+  let verify = await operations.sales.verify(saleId);
+  for (let before = -1; ; ) {
+    signal.throwIfAborted();
+    const waited = performance.now() - began;
+    const isComplete =
+      verify.ok && verify.committedOrders >= new Set(crowd.told.map(({ orderId }) => orderId)).size;
+    if (isComplete) drainSeconds ??= waited / 1_000;
+    if ((isComplete && verify.committedOrders === before) || waited > DRAIN_LIMIT_MS) break;
+    before = verify.committedOrders;
+    await delay(DRAIN_POLL_MS);
+    verify = await operations.sales.verify(saleId);
+  }
+  const books = compareBooks(await storedOrders(operations.orders, saleId), crowd);
+  const { remaining } = await operations.sales.show(saleId);
+  return {
+    ...{ seconds: secondsOf(crowd, watch.looks), totals: totalsOf(crowd, watch.looks), looks: watch.looks },
+    ...{ books, verify, buyersAsked: crowd.buyersAsked.length, remaining, drainSeconds },
+  };
+}
+
+/** One line that changes on a terminal; elsewhere a line every few seconds. */
+function showProgress({ rate, seconds, arrivals }: Plan): {
+  update(progress: CrowdProgress): void;
+  end(): void;
+} {
+  const LINE_EVERY_MS = 5_000;
+  const isTerminal = process.stderr.isTTY === true;
+  let isOpen = true;
+  let lastMs = 0;
+  note(`The crowd comes: up to ${number(rate)} requests/s for ${plural(seconds, 'second')}, ${arrivals} …`);
+  return {
+    update({ sent, ended, orders }) {
+      if (!isOpen) return;
+      const text = `${number(sent)} sent, ${number(ended)} answered, ${number(orders)} orders`;
+      if (isTerminal) process.stderr.write(`\r\u001b[K${text}`);
+      else if (Date.now() - lastMs >= LINE_EVERY_MS) {
+        lastMs = Date.now();
+        note(text);
+      }
+    },
+    end() {
+      if (isOpen && isTerminal) process.stderr.write('\r\u001b[K');
+      isOpen = false;
+    },
+  };
+}
