@@ -8,47 +8,28 @@
  * nodes stop by themselves, and the next rehearsal removes the sale (shadow-sale.ts).
  */
 import { writeFile } from 'node:fs/promises';
-import { setTimeout as delay } from 'node:timers/promises';
 import type { Config } from '../../config/config.ts';
-import { findOpsToken } from '../../config/ops-token.ts';
 import { isLoopback } from '../../config/values/hosts.ts';
 import { redisUrls } from '../../config/values/redis-urls.ts';
 import { StockadeError } from '../../engine/errors.ts';
 import { type CommandSpec, type Invocation, QUIET, SALE_SETTINGS } from '../command/command.ts';
 import { withOperations } from '../command/open-operations.ts';
-import { opsUrlOf } from '../command/ops-connection.ts';
 import type { Check } from '../doctor/check.ts';
 import { checkClocks } from '../doctor/clocks.ts';
 import { checkPostgres } from '../doctor/postgres.ts';
 import { checkRedis } from '../doctor/redis.ts';
 import { checkRuntime } from '../doctor/runtime.ts';
-import {
-  describe,
-  EXIT_NO_GO,
-  EXIT_OK,
-  type ExitCode,
-  NotConfirmed,
-  UsageError,
-} from '../terminal/explain.ts';
-import { invokedAs } from '../terminal/invoked-as.ts';
-import { note, number, plural, print, printJson } from '../terminal/output.ts';
+import { EXIT_NO_GO, EXIT_OK, type ExitCode, NotConfirmed, UsageError } from '../terminal/explain.ts';
+import { note, plural, print, printJson } from '../terminal/output.ts';
 import { type Interruption, watchSignals } from '../terminal/signals.ts';
-import { sendCrowd } from './crowd/crowd.ts';
 import { type Plan, planFrom, planOptions } from './crowd/plan.ts';
-import type { BuyerTokens, CrowdProgress, CrowdResult } from './crowd/protocol.ts';
-import { secondsOf, totalsOf } from './report/figures.ts';
-import { ofChecks, type Rush } from './report/judge.ts';
+import type { BuyerTokens } from './crowd/protocol.ts';
+import { ofChecks } from './report/judge.ts';
 import { reportPage } from './report/page.ts';
 import { type RehearsalReport, reportOf, reportText, type Stage } from './report/report.ts';
-import { compareBooks, storedOrders } from './stage/books.ts';
+import { type Operations, rushOn } from './rush.ts';
 import { configOf, type OwnNode, startOwnNode } from './stage/nodes.ts';
-import { openShadowSale, otherSales, removeShadowSale } from './stage/shadow-sale.ts';
-import { Watch, type WatchedNode } from './stage/watch.ts';
-
-const DRAIN_LIMIT_MS = 60_000;
-const DRAIN_POLL_MS = 200;
-
-type Operations = Parameters<Parameters<typeof withOperations>[1]>[0];
+import { otherSales, removeShadowSale } from './stage/shadow-sale.ts';
 
 export const rehearse: CommandSpec = {
   name: 'rehearse',
@@ -257,139 +238,4 @@ function operatorsOf(
   [node]: readonly OwnNode[],
 ): Pick<Invocation, 'config' | 'log'> {
   return { config: node === undefined ? config : configOf(node, config), log };
-}
-
-interface Scene {
-  readonly config: Config;
-  readonly plan: Plan;
-  readonly token: BuyerTokens | undefined;
-  readonly nodes: readonly OwnNode[];
-  readonly signal: AbortSignal;
-}
-
-/** Creates the sale, sends the crowd, and removes the sale, whatever happens in between. */
-async function rushOn(operations: Operations, scene: Scene): Promise<{ saleId: string; rush: Rush }> {
-  const { plan, signal } = scene;
-  signal.throwIfAborted();
-  const saleId = await openShadowSale(operations.sales, plan);
-  note(
-    `The sale ${saleId} is open. If this process is killed, \`${invokedAs()} rehearse --clean\` removes it.`,
-  );
-  let isRemoved = false;
-  try {
-    const rush = await measure(operations, saleId, scene);
-    note('Removing the sale …');
-    await removeShadowSale(operations.sales, saleId);
-    isRemoved = true;
-    return { saleId, rush };
-  } finally {
-    if (!isRemoved) {
-      note('Removing the sale …');
-      await removeShadowSale(operations.sales, saleId).catch((error) =>
-        note(`${describe(error)}. Run \`${invokedAs()} rehearse --clean\` to remove it.`),
-      );
-    }
-  }
-}
-
-async function measure(
-  operations: Operations,
-  saleId: string,
-  { config, plan, token, nodes, signal }: Scene,
-): Promise<Rush> {
-  const watch = new Watch(watchedNodes(config, nodes), saleId, config.redisUrl);
-  const end = new AbortController();
-  let watching: Promise<void> | undefined;
-  const urls = nodes.length > 0 ? nodes.map(({ publicUrl }) => publicUrl) : plan.urls;
-  const shown = showProgress(plan);
-  try {
-    const { arrivals, rate, seconds, buyers } = plan;
-    const crowd = await sendCrowd(
-      { urls, saleId, crowding: { arrivals, rate, seconds }, buyers, ...(token && { token }) },
-      signal,
-      {
-        started: (startAtMs) => {
-          watching = watch.run(startAtMs, end.signal);
-        },
-        progress: shown.update,
-      },
-    );
-    end.abort();
-    await watching;
-    shown.end();
-    await watch.look(watch.looks.length === 0 ? 0 : watch.looks.at(-1)!.at + 0.001);
-    return await settle(operations, saleId, crowd, watch, signal);
-  } finally {
-    shown.end();
-    end.abort();
-    await watching?.catch(() => {});
-    await watch.close();
-  }
-}
-
-function watchedNodes(config: Config, nodes: readonly OwnNode[]): WatchedNode[] {
-  if (nodes.length > 0)
-    return nodes.map(({ publicUrl, opsUrl, opsToken }) => ({ name: publicUrl, opsUrl, opsToken }));
-  const opsToken = findOpsToken(config);
-  return config.opsUrl && opsToken !== undefined
-    ? [{ name: opsUrlOf(config), opsUrl: opsUrlOf(config), opsToken }]
-    : [];
-}
-
-/** Waits until every order that an answer named is in Postgres and the accounts agree, and compares. */
-async function settle(
-  operations: Operations,
-  saleId: string,
-  crowd: CrowdResult,
-  watch: Watch,
-  signal: AbortSignal,
-): Promise<Rush> {
-  note('Waiting until every order is in Postgres …');
-  const began = performance.now();
-  let drainSeconds: number | undefined;
-  let verify = await operations.sales.verify(saleId);
-  for (let before = -1; ; ) {
-    signal.throwIfAborted();
-    const waited = performance.now() - began;
-    const isComplete =
-      verify.ok && verify.committedOrders >= new Set(crowd.told.map(({ orderId }) => orderId)).size;
-    if (isComplete) drainSeconds ??= waited / 1_000;
-    if ((isComplete && verify.committedOrders === before) || waited > DRAIN_LIMIT_MS) break;
-    before = verify.committedOrders;
-    await delay(DRAIN_POLL_MS);
-    verify = await operations.sales.verify(saleId);
-  }
-  const books = compareBooks(await storedOrders(operations.orders, saleId), crowd);
-  const { remaining } = await operations.sales.show(saleId);
-  return {
-    ...{ seconds: secondsOf(crowd, watch.looks), totals: totalsOf(crowd, watch.looks), looks: watch.looks },
-    ...{ books, verify, buyersAsked: crowd.buyersAsked.length, remaining, drainSeconds },
-  };
-}
-
-/** One line that changes on a terminal; elsewhere a line every few seconds. */
-function showProgress({ rate, seconds, arrivals }: Plan): {
-  update(progress: CrowdProgress): void;
-  end(): void;
-} {
-  const LINE_EVERY_MS = 5_000;
-  const isTerminal = process.stderr.isTTY === true;
-  let isOpen = true;
-  let lastMs = 0;
-  note(`The crowd comes: up to ${number(rate)} requests/s for ${plural(seconds, 'second')}, ${arrivals} …`);
-  return {
-    update({ sent, ended, orders }) {
-      if (!isOpen) return;
-      const text = `${number(sent)} sent, ${number(ended)} answered, ${number(orders)} orders`;
-      if (isTerminal) process.stderr.write(`\r\u001b[K${text}`);
-      else if (Date.now() - lastMs >= LINE_EVERY_MS) {
-        lastMs = Date.now();
-        note(text);
-      }
-    },
-    end() {
-      if (isOpen && isTerminal) process.stderr.write('\r\u001b[K');
-      isOpen = false;
-    },
-  };
 }

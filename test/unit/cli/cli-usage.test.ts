@@ -105,7 +105,7 @@ test.each([
   ],
   [
     'nonsense',
-    'stockade has: serve, demo, top, migrate, sync, verify, rebalance, recover, doctor, sale, order, buyer, events, queue, completion;',
+    'stockade has: serve, demo, top, migrate, sync, verify, rebalance, recover, doctor, rehearse, sale, order, buyer, events, queue, completion;',
   ],
 ])('%s: exit code 2, and what would be right', async (args, message) => {
   const { exitCode, text, json } = await told(args);

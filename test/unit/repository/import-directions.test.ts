@@ -310,7 +310,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'cli/command',
     'cli/order',
   ],
-  'cli/rehearse/crowd': ['engine', 'config/values', 'cli/terminal', 'cli/command'],
+  'cli/rehearse/crowd': ['engine', 'config/values', 'cli/command'],
   'cli/rehearse/stage': [
     'engine',
     'engine/sale',
@@ -332,9 +332,9 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   ],
   'cli/rehearse': [
     'engine',
+    'engine/sale',
     'config/values',
     'config',
-    'operations',
     'cli/terminal',
     'cli/command',
     'cli/doctor',

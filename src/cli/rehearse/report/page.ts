@@ -85,12 +85,10 @@ export function chartsOf({ seconds, plan }: Pick<RehearsalReport, 'seconds' | 'p
       series: [values('farthest behind', ({ replicaBehindBytes }) => replicaBehindBytes)],
     },
   ];
-  return charts
-    .filter(hasValues)
-    .map((chart) => ({
-      ...chart,
-      series: chart.series.filter((series) => hasValues({ ...chart, series: [series] })),
-    }));
+  return charts.filter(hasValues).map((chart) => ({
+    ...chart,
+    series: chart.series.filter((series) => hasValues({ ...chart, series: [series] })),
+  }));
 }
 
 export function reportPage(report: RehearsalReport): string {

@@ -9,7 +9,7 @@ import { createLog } from '../../../node/process/log.ts';
 import { describe } from '../../terminal/explain.ts';
 
 /** Of a folder that only this node uses. */
-const scratch = process.env.STOCKADE_REHEARSAL_FOLDER;
+const scratch = process.argv[2];
 const tell = (message: NodeMessage) => process.send?.(message);
 const asked = new Promise<void>((resolve) => process.once('disconnect', resolve));
 
@@ -34,6 +34,6 @@ try {
 } catch (error) {
   tell({ kind: 'failed', why: describe(error) });
 } finally {
-  if (scratch) await rm(scratch, { recursive: true, force: true, maxRetries: 3 });
+  if (scratch !== undefined) await rm(scratch, { recursive: true, force: true, maxRetries: 3 });
 }
 process.exit(0);

@@ -37,10 +37,10 @@ export async function startOwnNode(config: Config, special: NodeSettings = {}): 
   const opsToken = config.opsToken?.reveal() ?? randomBytes(TOKEN_BYTES).toString('base64url');
   const isEmbedded = config.databaseUrl === undefined;
   const folder = isEmbedded ? await mkdtemp(join(tmpdir(), 'stockade-rehearsal-')) : undefined;
-  const child = fork(PROGRAM, [], {
+  const child = fork(PROGRAM, folder === undefined ? [] : [folder], {
     env: {
       ...settingsOf(config, opsToken),
-      ...(folder && { DATA_DIR: folder, STOCKADE_REHEARSAL_FOLDER: folder }),
+      ...(folder && { DATA_DIR: folder }),
       ...special,
     },
     // Ctrl-C at a terminal goes to a whole group: the nodes must outlive it, because the sale is removed through them.

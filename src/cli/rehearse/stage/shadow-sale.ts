@@ -10,7 +10,7 @@ import { hostname } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
 import { StockadeError } from '../../../engine/errors.ts';
 import type { Author } from '../../../engine/sale/author.ts';
-import { isRehearsal, newRehearsalId } from '../../../engine/sale/rehearsal.ts';
+import { isRehearsal } from '../../../engine/sale/rehearsal.ts';
 import { OrdersDiffer } from '../../../operations/delete-operations.ts';
 import { MAX_PAGE_SALES, salePages } from '../../../operations/sale-list.ts';
 import type { SaleOperations, SaleStatus } from '../../../operations/sale-operations.ts';
@@ -27,13 +27,14 @@ const PASSING = ['unavailable', 'stale_generation', 'not_executed', 'outcome_unk
 
 type Sales = Pick<SaleOperations, 'create' | 'list' | 'show' | 'change' | 'delete' | 'deletion'>;
 
-/** @returns its id */
-export async function openShadowSale(sales: Sales, { stock, segments, seconds }: Plan): Promise<string> {
-  const id = newRehearsalId();
+export async function openShadowSale(
+  sales: Sales,
+  id: string,
+  { stock, segments, seconds }: Plan,
+): Promise<void> {
   const until = new Date(Date.now() + seconds * 1_000 + AROUND_CROWD_MS).toISOString();
   const metadata = { host: hostname(), pid: process.pid, until };
   await sales.create({ id, title: 'Rehearsal', stock, segments, perBuyerLimit: 1, metadata }, BY.actor);
-  return id;
 }
 
 export interface OtherSales {

@@ -5,7 +5,7 @@ import { redisUrls } from '../../../config/values/redis-urls.ts';
 import type { SecretUrl } from '../../../config/values/secret.ts';
 import { openRedisLook, type RedisReading } from '../../doctor/redis-replicas.ts';
 
-const ANSWER_LIMIT_MS = 2_000;
+const ANSWER_LIMIT_MS = 10_000;
 
 export interface WatchedNode {
   readonly name: string;
@@ -63,6 +63,7 @@ export class Watch {
   readonly #redis: ReturnType<typeof openRedisLook>[];
   readonly #agent = new Agent({ headersTimeout: ANSWER_LIMIT_MS, bodyTimeout: ANSWER_LIMIT_MS });
   readonly #looks: Look[] = [];
+  #startAtMs = Date.now();
 
   constructor(nodes: readonly WatchedNode[], saleId: string, redisUrl: SecretUrl | undefined) {
     this.#nodes = nodes;
@@ -75,15 +76,17 @@ export class Watch {
   }
 
   /** Looks before the crowd begins, and then each second until the signal. */
-  async run(startAtMs: number, signal: AbortSignal, seen: (look: Look) => void = () => {}): Promise<void> {
+  async run(startAtMs: number, signal: AbortSignal): Promise<void> {
+    this.#startAtMs = startAtMs;
     for (let at = 0; !signal.aborted; at++) {
-      await delay(Math.max(0, startAtMs + at * 1_000 - Date.now()), undefined, { signal }).catch(() => {});
-      if (signal.aborted) return;
-      seen(await this.look((Date.now() - startAtMs) / 1_000));
+      const waitMs = Math.max(0, startAtMs + at * 1_000 - Date.now());
+      await delay(waitMs, undefined, { signal }).catch(() => {});
+      if (!signal.aborted) await this.look();
     }
   }
 
-  async look(at: number): Promise<Look> {
+  async look(): Promise<void> {
+    const at = (Date.now() - this.#startAtMs) / 1_000;
     const [texts, redis] = await Promise.all([
       Promise.all(this.#nodes.map((node) => this.#metrics(node))),
       Promise.all(this.#redis.map((one) => one.read().catch(() => undefined))),
@@ -97,7 +100,6 @@ export class Watch {
       unitsLeft: left.length === 0 ? undefined : Math.min(...left),
     };
     this.#looks.push(look);
-    return look;
   }
 
   async #metrics({ opsUrl, opsToken }: WatchedNode): Promise<string | undefined> {
