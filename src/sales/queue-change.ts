@@ -43,7 +43,8 @@ export async function changeQueue(
   if (!sale.queue) await refuseBesideOlderNodes(trx, SELL_PAST_QUEUES);
   const { offerSeconds, presenceSeconds, maxWaiting, fit } = after ?? QUEUE_DEFAULTS;
   await trx.raw(
-    'UPDATE sales SET queue = ?, offer_seconds = ?, presence_seconds = ?, max_waiting = ?, fit = ? WHERE id = ?',
+    `UPDATE sales SET queue = ?, offer_seconds = ?, presence_seconds = ?, max_waiting = ?, fit = ?, had_queue = true
+     WHERE id = ?`,
     [after?.order ?? 'off', offerSeconds, presenceSeconds, maxWaiting, fit, sale.id],
   );
   // The bits are of other periods, or nobody was heard of. Until there are new ones, everybody counts as present.

@@ -4,10 +4,11 @@
  */
 import { isDeepStrictEqual } from 'node:util';
 import type { Knex } from 'knex';
-import type { QueueSettings, SaleState } from '../engine/contract.ts';
+import type { Sale, SaleState } from '../engine/contract.ts';
 import { InvalidInput } from '../engine/errors.ts';
 import { MAX_STOCK } from '../engine/limits.ts';
 import type { Author } from '../engine/sale/author.ts';
+import { QUEUE_DEFAULTS } from '../engine/sale/queue-json.ts';
 import { EDITS, type SaleChange, type SaleEdit } from '../engine/sale/sale-change.ts';
 import { WrongState } from '../operations/sale-operations.ts';
 import type { Database } from '../postgres/database.ts';
@@ -87,21 +88,19 @@ async function setState(trx: Knex.Transaction, row: SaleRow, action: StateAction
     "UPDATE sales SET state = ?, closed_at = CASE WHEN ? = 'closed' THEN now() END WHERE id = ?",
     [to, to, row.sale.id],
   );
-  if (action === 'resume' && row.sale.queue) await renewOffers(trx, row.sale.id, row.sale.queue);
+  if (action === 'resume') await renewOffers(trx, row.sale);
   return { action, detail: { from: row.state } };
 }
 
-/** Nobody could accept an offer during the pause. */
-async function renewOffers(
-  trx: Knex.Transaction,
-  saleId: string,
-  { offerSeconds }: QueueSettings,
-): Promise<void> {
+/** Nobody could accept an offer during the pause. The queue may have been turned off meanwhile. */
+async function renewOffers(trx: Knex.Transaction, { id, queue, hadQueue }: Sale): Promise<void> {
+  if (!queue && !hadQueue) return;
+  const { offerSeconds } = queue ?? QUEUE_DEFAULTS;
   await trx.raw(
     `UPDATE orders SET expires_at = greatest(expires_at, now() + ? * interval '1 second')
      WHERE offer_of IS NOT NULL AND status = 'unpaid'
        AND order_id = ANY (ARRAY(SELECT order_id FROM places WHERE sale_id = ? AND state = 'offered'))`,
-    [offerSeconds, saleId],
+    [offerSeconds, id],
   );
 }
 

@@ -54,6 +54,7 @@ export interface RawSale {
   presence_seconds: number;
   max_waiting: number;
   fit: QueueSettings['fit'];
+  had_queue: boolean;
 }
 
 /**
@@ -225,7 +226,7 @@ export function decodeSale(row: RawSale): SaleRow {
       currency: row.currency ?? undefined,
       shopId: row.shop_id ?? undefined,
       metadata: row.metadata,
-      ...(row.queue !== 'off' && { queue: queueOf(row, row.queue) }),
+      ...(row.queue !== 'off' ? { queue: queueOf(row, row.queue) } : row.had_queue && { hadQueue: true }),
     },
     state: row.state,
     generation: row.generation,

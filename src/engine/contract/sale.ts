@@ -39,6 +39,8 @@ export interface Sale {
   readonly metadata: Readonly<Record<string, unknown>>;
   /** Missing: buyers buy without a place. */
   readonly queue?: QueueSettings | undefined;
+  /** It has no queue now, but had one: there may be offers that can still be accepted. */
+  readonly hadQueue?: boolean;
 }
 
 /** A sale with its changing parts, as the backend holds it. */

@@ -52,11 +52,8 @@ export class LiveSale implements LaneSale, SaleFacts {
   slot: number;
   lanes: (Lane | undefined)[];
   isGone = false;
-  /** Whether a purchase may have a token. It stays so when the queue is turned off: the offers that were made can still be accepted. */
-  asksForToken: boolean;
   readonly refills = pLimit(1);
   readonly #parts: LiveSaleParts;
-  #hadQueue: boolean;
   readonly #parking = new Parking(() => this.#endParking());
   /** Lanes that will be checked again, with their timers. */
   readonly #checks = new Map<Lane, NodeJS.Timeout>();
@@ -65,9 +62,13 @@ export class LiveSale implements LaneSale, SaleFacts {
     this.#parts = parts;
     this.record = view.record;
     this.slot = view.slot;
-    this.#hadQueue = view.record.sale.queue !== undefined;
-    this.asksForToken = this.#hadQueue || view.record.sale.requireToken;
     this.lanes = new Array(view.record.sale.segments);
+  }
+
+  /** Whether a purchase may have a token. When the queue is turned off, the offers that were made can still be accepted. */
+  get asksForToken(): boolean {
+    const { requireToken, queue, hadQueue } = this.record.sale;
+    return requireToken || queue !== undefined || hadQueue === true;
   }
 
   get rules(): string {
@@ -138,8 +139,6 @@ export class LiveSale implements LaneSale, SaleFacts {
     const isNewer = view.record.generation > this.record.generation;
     const before = this.rules;
     this.record = view.record;
-    this.#hadQueue ||= view.record.sale.queue !== undefined;
-    this.asksForToken = this.#hadQueue || view.record.sale.requireToken;
     this.slot = view.slot;
     if (isNewer) this.#enterGeneration();
     else if (this.rules !== before) this.#endParking();

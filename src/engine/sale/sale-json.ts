@@ -145,12 +145,12 @@ function complete(data: Omit<z.output<typeof schema>, 'reason'>, startsAt: numbe
   return { ...rest, startsAt, ...optional, ...(queue && { queue }) };
 }
 
-export interface SaleJson extends Omit<Sale, 'startsAt' | 'endsAt' | 'queue'>, QueueJson {
+export interface SaleJson extends Omit<Sale, 'startsAt' | 'endsAt' | 'queue' | 'hadQueue'>, QueueJson {
   readonly startsAt: string;
   readonly endsAt: string | undefined;
 }
 
-export function saleToJson({ queue, ...sale }: Sale): SaleJson {
+export function saleToJson({ queue, hadQueue: _, ...sale }: Sale): SaleJson {
   return {
     ...sale,
     ...queueToJson(queue),

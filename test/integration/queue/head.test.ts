@@ -206,6 +206,23 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
     await untilStates(shop, id, { bert: 'offered' });
   });
 
+  test('offers of a paused sale stay also if its queue is turned off, and afterwards there is time again', async () => {
+    const { id } = await shop.sell({ stock: 1, ...QUEUE });
+    await queued(shop, id, ['anna']);
+    shop.startHead(till.take);
+    const orderId = await offered(shop, id, 'anna');
+    await shop.service.change(id, { action: 'pause' }, BY);
+    await shop.service.change(id, { action: 'queue', queue: 'off' }, BY);
+    await aged(shop, [orderId]);
+    const expiry = shop.startExpiry();
+    const { id: other } = await shop.sell({ stock: 1, payWithinSeconds: 1 });
+    await till.buy(other, 'zoe');
+    await until(() => expiry.orders === 1, { what: 'an order of another sale has expired' });
+    expect(await states(shop, id)).toEqual({ anna: 'offered' });
+    await shop.service.change(id, { action: 'resume' }, BY);
+    expect(await accept(orderId, 'anna')).toMatchObject({ verdict: 'done' });
+  });
+
   test('a late payment overtakes nobody: the money is refunded', async () => {
     const { id } = await shop.sell({ stock: 1, payWithinSeconds: 600 });
     const outcome = await till.buy(id, 'anna');
@@ -228,6 +245,11 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
     const orderId = await offered(shop, id, 'anna');
     await shop.service.change(id, { action: 'queue', queue: 'off' }, BY);
     expect(await till.buy(id, 'bert')).toMatchObject({ code: 'committed' });
+    const late = await shop.startEngine();
+    expect(await late.buy(id, 'carl')).toEqual({ code: 'sold_out' });
+    expect(late.engine.asksForToken(id), 'a worker that has started since reads the token of an offer').toBe(
+      true,
+    );
     expect(await accept(orderId, 'anna')).toMatchObject({ verdict: 'done' });
     await balanced(id, 2);
   });

@@ -2,6 +2,7 @@
 import type { Mutation } from '../mutations.ts';
 
 const SQL = 'src/postgres/migrations/023-queue.sql';
+const AFTERMATH = 'src/postgres/migrations/024-queue-aftermath.sql';
 const HEAD = 'src/queue/head.ts';
 
 export const QUEUE_MUTATIONS: readonly Mutation[] = [
@@ -86,6 +87,6 @@ export const QUEUE_MUTATIONS: readonly Mutation[] = [
   {
     name: 'queue: offers lapse while the sale is paused',
     conditions: 'restlessQueue',
-    edits: [{ file: SQL, find: 'AND (o.offer_of IS NULL OR o.sale_id <> ALL (paused))', replace: '' }],
+    edits: [{ file: AFTERMATH, find: 'AND (o.offer_of IS NULL OR o.sale_id <> ALL (paused))', replace: '' }],
   },
 ];
