@@ -12,20 +12,22 @@ import { monotonicMs } from '../lib/monotonic.ts';
 import { type Database, rows } from '../postgres/database.ts';
 import type { SaleLocks } from '../postgres/sale-locks.ts';
 import { decodeSale, type RawSale, type SaleRow } from '../sales/sale-rows.ts';
+import { endAbsentees } from './absentees.ts';
 import { drawOf } from './drawing.ts';
 import type { HeadEvents } from './head-events.ts';
 import { DrawnLine, FifoLine, type Line } from './line.ts';
 import { Pace } from './pace.ts';
 import { EVERYBODY, forgiveOutage, type PresentPlaces, readPresent, tidyPresence } from './presence.ts';
-import { type QueueState, readQueue } from './queue-state.ts';
-import { offerUnits } from './round.ts';
+import { rankBehindPresent } from './present-ranks.ts';
+import { NEAR_RANKS, type QueueState, readQueue } from './queue-state.ts';
+import { offerUnits, type RoundOf } from './round.ts';
 
 /** From one round to the next. Units that come back wait for at most two of them. */
 const EVERY_MS = 250;
 /** While no sale has a queue, the head looks for one this often. */
 const IDLE_MS = 2_000;
 /** Offers of one sale in one round, so that the other sales get their turn. */
-const MAX_OFFERS = 2_048;
+const MAX_OFFERS = NEAR_RANKS;
 /** Sales that are served at a time. */
 const PARALLEL_SALES = 8;
 /** The head tells how the queue stands at least this often. */
@@ -45,6 +47,8 @@ export class QueueHead {
   readonly #paces = new Map<string, Pace>();
   readonly #toldAt = new Map<string, number>();
   readonly #lines = new Map<string, Line>();
+  /** By sale: the turn of all places before this rank has come. Those that are absent are ended round by round. */
+  readonly #turns = new Map<string, number>();
 
   constructor(options: QueueHeadOptions) {
     this.#options = options;
@@ -102,11 +106,24 @@ export class QueueHead {
     }
     const present = presenceSeconds === 0 ? EVERYBODY : await readPresent(db, sale.id, presenceSeconds);
     const offers = row.state === 'open' ? this.#mayOffer(state) : 0;
-    const round = { saleId: sale.id, line, fit, present, free: { units: free, offers }, head: state.head };
+    const { head, reach, lastNumber: last } = state;
+    const round = { saleId: sale.id, line, fit, present, free: { units: free, offers }, head, reach, last };
     const made = await offerUnits({ db, buy, events }, round);
     this.#paces.get(sale.id)?.used(made.offers);
+    const isMore = await this.#endAbsentees(round, made.before);
     await this.#tell(row, state, { line, present, made: made.offers, free: free - made.units });
-    return made.offers === MAX_OFFERS;
+    return made.offers === MAX_OFFERS || isMore;
+  }
+
+  /** @returns whether there are more */
+  async #endAbsentees(round: RoundOf, before: number): Promise<boolean> {
+    const { db, events } = this.#options;
+    const { saleId, reach } = round;
+    const turns = Math.max(before, this.#turns.get(saleId) ?? reach);
+    const { absent, isMore } = await endAbsentees(db, { ...round, before: turns });
+    if (absent > 0) events.passedOver({ saleId, absent, limited: 0 });
+    this.#turns.set(saleId, isMore ? turns : 0);
+    return isMore;
   }
 
   async #lineOf({ sale }: QueuedSale, state: QueueState): Promise<Line> {
@@ -160,7 +177,7 @@ export class QueueHead {
   }
 
   #forget(known: ReadonlySet<string>): void {
-    for (const map of [this.#paces, this.#toldAt, this.#lines])
+    for (const map of [this.#paces, this.#toldAt, this.#lines, this.#turns])
       for (const saleId of map.keys()) if (!known.has(saleId)) map.delete(saleId);
   }
 }
@@ -212,10 +229,7 @@ async function hopelessRank(
   coming: number,
 ): Promise<number | undefined> {
   if (present === EVERYBODY) return line.rankBehind(db, first - 1, coming);
-  let ahead = 0;
-  let rank = first;
-  for (; rank <= last && ahead < coming; rank++) if (present.has(line.numberAt(rank))) ahead++;
-  return rank <= last ? rank : undefined;
+  return rankBehindPresent(line, present, { after: first - 1, last }, coming);
 }
 
 /** A sale whose queue the head serves. */

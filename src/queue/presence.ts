@@ -29,6 +29,11 @@ export class PresentPlaces {
     this.#isEverybody = isEverybody;
   }
 
+  /** Nobody is absent. */
+  get isEverybody(): boolean {
+    return this.#isEverybody;
+  }
+
   has(number: number): boolean {
     return this.#isEverybody || this.#pages.get(pageOf(number))?.[bitOf(number)] === '1';
   }

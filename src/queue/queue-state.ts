@@ -7,6 +7,8 @@ export interface QueueState {
   readonly lastNumber: number;
   /** No place of a rank up to this one waits. */
   readonly head: number;
+  /** Offers may have been made up to this rank, or up to NEAR_RANKS behind the head. */
+  readonly reach: number;
   /**
    * The first rank behind as many present places as units could still come to: those that are free, and those of offers.
    * `undefined`: no place is behind so many.
@@ -40,6 +42,7 @@ interface RawQueue {
   sale_id: string;
   last_number: string;
   head: string;
+  reach: string;
   hopeless_from: string | null;
   free_units: string | null;
   offers_made: string;
@@ -54,6 +57,9 @@ interface RawQueue {
   drawn_at: Date | null;
 }
 
+/** Offers so far behind the head are expected, and not noted: as many as the head makes in one round (head.ts). */
+export const NEAR_RANKS = 2_048;
+
 const optional = (value: string | number | null) => (value === null ? undefined : Number(value));
 
 /** @returns `undefined` for a sale that never had a queue */
@@ -67,6 +73,7 @@ function stateOf(row: RawQueue): QueueState {
     saleId: row.sale_id,
     lastNumber: Number(row.last_number),
     head: Number(row.head),
+    reach: Number(row.reach),
     hopelessFrom: optional(row.hopeless_from),
     freeUnits: optional(row.free_units),
     offersMade: Number(row.offers_made),

@@ -2,10 +2,12 @@
  * One round of the head on one sale: it offers the free units to the places whose turn it is.
  *
  *   free units ──shared among the next places (turn.ts)──> purchases in their names ──committed──> offered
- *                                                     └──absent, or at the limit──> left
+ *                                                     └──at the limit──> left
  *
  * Only the head takes units of a sale with a queue, and it offers no more than are free. So all places of a round get their offers,
  * unless units are withdrawn meanwhile. A purchase without an answer is repeated in the next round, by its key.
+ *
+ * Those who are absent are skipped in memory, however many they are, and ended afterwards (absentees.ts).
  *
  * Crash points: docs/internals/queue.md.
  */
@@ -16,8 +18,10 @@ import type { HeadEvents } from './head-events.ts';
 import type { Line } from './line.ts';
 import { offerTo } from './offers.ts';
 import type { Place } from './place.ts';
-import { passOverAbsent, passOverLimited } from './places.ts';
+import { passOverLimited, readPlaces } from './places.ts';
 import type { PresentPlaces } from './presence.ts';
+import { presentRanks } from './present-ranks.ts';
+import { NEAR_RANKS } from './queue-state.ts';
 import { type Free, nextTurn } from './turn.ts';
 
 /**
@@ -38,10 +42,14 @@ export interface RoundOf {
   readonly saleId: string;
   readonly line: Line;
   readonly fit: QueueSettings['fit'];
-  readonly present: Pick<PresentPlaces, 'has'>;
+  readonly present: PresentPlaces;
   readonly free: Free;
   /** No place of a rank up to this one waits. */
   readonly head: number;
+  /** As in `QueueState`. */
+  readonly reach: number;
+  /** The last rank that was given. */
+  readonly last: number;
 }
 
 export interface Done {
@@ -49,29 +57,65 @@ export interface Done {
   readonly units: number;
 }
 
+export interface RoundEnd extends Done {
+  /** The turn of all places before this rank has come. */
+  readonly before: number;
+}
+
 /** @returns the offers that were made. @throws the database's error */
-export async function offerUnits(parts: RoundParts, round: RoundOf): Promise<Done> {
-  const { db } = parts;
-  const { saleId, line, fit, present } = round;
+export async function offerUnits(parts: RoundParts, round: RoundOf): Promise<RoundEnd> {
+  const { saleId, line, fit } = round;
   let { units, offers } = round.free;
   let made: Done = { offers: 0, units: 0 };
   let after = round.head;
+  let before = 0;
   for (let goesOn = units > 0 && offers > 0; goesOn; ) {
-    const waiting = await line.waiting(db, after, PAGE);
-    const turn = nextTurn(waiting, { units, offers }, fit, (number) => present.has(number));
-    await passOverAbsent(db, saleId, turn.absent);
+    const { waiting, upTo } = await nextWaiting(parts.db, round, after);
+    const turn = nextTurn(waiting, { units, offers }, fit);
+    await noteReach(parts.db, round, turn.offers.at(-1)?.place);
     const page = await makeOffers(parts, saleId, turn.offers);
-    if (turn.absent.length > 0 || page.limited > 0)
-      parts.events.passedOver({ saleId, absent: turn.absent.length, limited: page.limited });
+    if (page.limited > 0) parts.events.passedOver({ saleId, absent: 0, limited: page.limited });
     made = { offers: made.offers + page.offers, units: made.units + page.units };
     units -= sum(turn.offers.map(({ quantity }) => quantity));
     offers -= turn.offers.length;
-    const last = waiting.at(-1);
-    goesOn = turn.goesOn && last !== undefined && page.delayed === 0;
-    if (last) after = line.rankOf(last.number);
+    before = turn.goesOn ? upTo + 1 : turn.last ? line.rankOf(turn.last.number) : before;
+    goesOn = turn.goesOn && upTo < round.last && page.delayed === 0;
+    after = upTo;
   }
   if (made.offers > 0) parts.events.offered({ saleId, ...made });
-  return made;
+  return { ...made, before };
+}
+
+/** The next places that wait, and whose buyers are present: those of some ranks up to `upTo`. */
+async function nextWaiting(
+  db: Database,
+  { saleId, line, present, last }: RoundOf,
+  after: number,
+): Promise<{ waiting: readonly Place[]; upTo: number }> {
+  if (present.isEverybody) {
+    const waiting = await line.waiting(db, after, PAGE);
+    const end = waiting.at(-1);
+    return { waiting, upTo: end && waiting.length === PAGE ? line.rankOf(end.number) : last };
+  }
+  const ranks = await presentRanks(line, present, { after, last }, PAGE);
+  const numbers = ranks.map((rank) => line.numberAt(rank));
+  const places = new Map((await readPlaces(db, saleId, numbers)).map((place) => [place.number, place]));
+  const waiting = numbers.flatMap((number) => {
+    const place = places.get(number);
+    return place?.state === 'waiting' ? [place] : [];
+  });
+  return { waiting, upTo: ranks.length === PAGE ? ranks.at(-1)! : last };
+}
+
+/** Nodes read no places far behind the head. Those that are to get offers are noted before. */
+async function noteReach(
+  db: Database,
+  { saleId, line, head, reach }: RoundOf,
+  furthest: Place | undefined,
+): Promise<void> {
+  const rank = furthest ? line.rankOf(furthest.number) : 0;
+  if (rank <= Math.max(head + NEAR_RANKS, reach)) return;
+  await db.raw('UPDATE queues SET reach = greatest(reach, ?) WHERE sale_id = ?', [rank, saleId]);
 }
 
 interface Page extends Done {

@@ -11,28 +11,23 @@ export interface Free {
 export interface Turn {
   /** Places that get an offer now, with the units that are offered, in the order of the queue. */
   readonly offers: readonly { readonly place: Place; readonly quantity: number }[];
-  /** Places whose turn came while their buyers were absent. */
-  readonly absent: readonly Place[];
+  /** The last place whose turn has come. */
+  readonly last: Place | undefined;
   /** Whether further places may have their turn at once. If not, units or offers are used up, or the line has stopped. */
   readonly goesOn: boolean;
 }
 
-/** @param waiting the next places that wait, in the order of the queue */
-export function nextTurn(
-  waiting: readonly Place[],
-  free: Free,
-  fit: QueueSettings['fit'],
-  isPresent: (number: number) => boolean,
-): Turn {
+/** @param waiting the next places that wait and whose buyers are present, in the order of the queue */
+export function nextTurn(waiting: readonly Place[], free: Free, fit: QueueSettings['fit']): Turn {
   const offers: { place: Place; quantity: number }[] = [];
-  const absent: Place[] = [];
+  let last: Place | undefined;
   let { units } = free;
   let goesOn = true;
   for (const place of waiting) {
     goesOn = units > 0 && offers.length < free.offers;
     if (!goesOn) break;
-    if (!isPresent(place.number)) absent.push(place);
-    else if (place.quantity <= units || fit === 'less') {
+    last = place;
+    if (place.quantity <= units || fit === 'less') {
       const quantity = Math.min(place.quantity, units);
       offers.push({ place, quantity });
       units -= quantity;
@@ -41,5 +36,5 @@ export function nextTurn(
       break;
     }
   }
-  return { offers, absent, goesOn: goesOn && units > 0 && offers.length < free.offers };
+  return { offers, last, goesOn: goesOn && units > 0 && offers.length < free.offers };
 }

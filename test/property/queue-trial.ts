@@ -50,7 +50,8 @@ export class QueueTrial {
     while (model.round()) {
       const { sale, generation } = await readKnownSale(db, saleId);
       const units = unitsLeft(await backend.sales.snapshot(saleId, sale.segments, generation));
-      const round = { saleId, line: new FifoLine(saleId), fit: model.fit, present: EVERYBODY, head: 0 };
+      const all = { present: EVERYBODY, head: 0, reach: 0, last: model.places.length };
+      const round = { saleId, line: new FifoLine(saleId), fit: model.fit, ...all };
       await offerUnits(
         { db, buy: this.#till.take, events },
         { ...round, free: { units: units!, offers: 1_000 } },

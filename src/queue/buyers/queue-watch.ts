@@ -6,7 +6,7 @@
  *
  * A place behind the head waits, and that is all that there is to know. Only a place whose turn may have come is read, together
  * with all others that are asked for at the time. The head tells how far it is after it has made the offers, so for a moment there
- * may be offers behind it: NEAR_RANKS are read too.
+ * may be offers behind it: NEAR_RANKS are read too, or as many as the head has noted as its reach.
  *
  * Those who ask are present. Their marks are collected, and written once a second.
  */
@@ -17,15 +17,13 @@ import type { Database } from '../../postgres/database.ts';
 import { orderOf } from '../drawing.ts';
 import { DrawnLine, FifoLine, type Line } from '../line.ts';
 import { markPresent, readPresent } from '../presence.ts';
-import { type QueueState, readQueue } from '../queue-state.ts';
+import { NEAR_RANKS, type QueueState, readQueue } from '../queue-state.ts';
 import { OfferRate } from './offer-rate.ts';
 import { PeopleAhead } from './people-ahead.ts';
 import type { ToldPlace, WaitingPlace } from './place-view.ts';
 
 export const EVERY_MS = 1_000;
 const IDLE_MS = 15_000;
-/** As many as the head offers to in one round (head.ts). */
-const NEAR_RANKS = 2_048;
 
 export interface QueueWatchParts {
   readonly db: Database;
@@ -96,10 +94,8 @@ export class QueueWatch {
   /** Whether the place may not wait any more. To be called after `ready`. */
   mustRead(number: number): boolean {
     const { state, line } = this.#picture!;
-    // With `pass`, places anywhere behind the head may have offers.
-    return (
-      line !== undefined && (this.settings.fit === 'pass' || line.rankOf(number) <= state.head + NEAR_RANKS)
-    );
+    // Places that are absent, or want more than is free, may be between the head and those that have offers.
+    return line !== undefined && line.rankOf(number) <= Math.max(state.head + NEAR_RANKS, state.reach);
   }
 
   /** What a place that waits is told. To be called after `ready`. */

@@ -1,6 +1,9 @@
 /** Who is present, and what becomes of those who are not. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { QUEUE_DEFAULTS } from '../../../src/engine/sale/queue-json.ts';
 import { rows } from '../../../src/postgres/database.ts';
+import { QueueWatch } from '../../../src/queue/buyers/queue-watch.ts';
+import { FifoLine } from '../../../src/queue/line.ts';
 import {
   markAbsent,
   markPresent,
@@ -9,9 +12,11 @@ import {
   tidyPresence,
 } from '../../../src/queue/presence.ts';
 import { readQueue } from '../../../src/queue/queue-state.ts';
+import { offerUnits } from '../../../src/queue/round.ts';
 import { BY } from '../../support/author.ts';
 import { until } from '../../support/fixtures.ts';
 import { QUEUE, queued, states, untilStates } from '../../support/queue.ts';
+import { SeenHead } from '../../support/seen-events.ts';
 import { Shop } from '../../support/shop.ts';
 
 /** Long enough for a test to end within one period and the next. */
@@ -28,11 +33,16 @@ afterAll(() => shop[Symbol.asyncDispose]());
 const present = (saleId: string) => readPresent(shop.db, saleId, SECONDS);
 
 /** As if the bits had been complete for a long time. */
-async function complete(saleId: string): Promise<void> {
-  await tidyPresence(shop.db, saleId, SECONDS);
-  await rows(shop.db, "UPDATE queue_presence SET since = now() - interval '1 day' WHERE sale_id = ?", [
-    saleId,
-  ]);
+async function complete(saleId: string, { db } = shop): Promise<void> {
+  await tidyPresence(db, saleId, SECONDS);
+  await rows(db, "UPDATE queue_presence SET since = now() - interval '1 day' WHERE sale_id = ?", [saleId]);
+}
+
+/** Places by state. */
+async function countOf({ db }: Shop, saleId: string): Promise<Record<string, number>> {
+  const counts = 'SELECT state, count(*)::integer AS places FROM places WHERE sale_id = ? GROUP BY state';
+  const found = await rows<{ state: string; places: number }>(db, counts, [saleId]);
+  return Object.fromEntries(found.map(({ state, places }) => [state, places]));
 }
 
 test('places that a node has heard of are present, on every page', async () => {
@@ -90,6 +100,58 @@ test('a buyer that is absent when its turn comes has left, and the next one gets
   await untilStates(shop, id, { anna: 'left', bert: 'offered', carl: 'waiting' });
   await until(() => seen.absent === 1, { what: 'the head reports who was absent' });
   expect(seen.failures).toEqual([]);
+});
+
+test('a unit does not wait until all who are absent before it have ended', async () => {
+  // Without the heads of other tests.
+  await using shop = await Shop.open();
+  await shop.startSync();
+  const { id } = await shop.sell({ stock: 1, ...QUEUE, presenceSeconds: SECONDS });
+  const last = 2 * PAGE_PLACES + 100;
+  await rows(
+    shop.db,
+    `WITH given AS (INSERT INTO places (sale_id, number, buyer_id, quantity)
+       SELECT ?, n, 'b' || n, 1 FROM generate_series(1, ?::integer) AS n)
+     UPDATE queues SET last_number = ? WHERE sale_id = ?`,
+    [id, last, last, id],
+  );
+  await complete(id, shop);
+  await markPresent(shop.db, id, SECONDS, [last - 1, last]);
+  const [line, { take: buy }] = [new FifoLine(id), await shop.startEngine()];
+  const state = async () => (await readQueue(shop.db, id))!;
+  const round = {
+    saleId: id,
+    line,
+    fit: 'wait',
+    present: await readPresent(shop.db, id, SECONDS),
+    head: 0,
+    reach: 0,
+    last,
+  } as const;
+  const parts = { db: shop.db, buy, events: new SeenHead() };
+  const made = await offerUnits(parts, { ...round, free: { units: 1, offers: 9 } });
+  expect(made).toEqual({ offers: 1, units: 1, before: last - 1 });
+  expect(await countOf(shop, id)).toEqual({ waiting: last - 1, offered: 1 });
+  // Nodes read places so far behind the head only because the head has noted that.
+  expect(await state()).toMatchObject({ head: 0, reach: last - 1 });
+
+  // Another head ends them, although no unit is free.
+  const { seen } = shop.startHead(buy);
+  await until(async () => (await state()).head === last - 1, {
+    what: 'the head is behind those who are absent',
+  });
+  expect(await countOf(shop, id)).toEqual({ left: last - 2, offered: 1, waiting: 1 });
+  expect(seen).toMatchObject({ absent: last - 2, failures: [] });
+});
+
+test('a buyer far behind those who are absent is told of its offer', async () => {
+  const { id } = await shop.sell({ stock: 1, ...QUEUE, presenceSeconds: SECONDS });
+  const settings = { ...QUEUE_DEFAULTS, order: 'fifo', presenceSeconds: SECONDS } as const;
+  const watch = new QueueWatch({ db: shop.db, saleId: id, settings, fault: () => {}, forgotten: () => {} });
+  await rows(shop.db, 'UPDATE queues SET reach = 50000, last_number = 60000 WHERE sale_id = ?', [id]);
+  await watch.ready();
+  expect([50_000, 50_001].map((number) => watch.mustRead(number))).toEqual([true, false]);
+  await watch.stop();
 });
 
 test('after an outage of all nodes, nobody is taken for absent', async () => {

@@ -204,7 +204,7 @@ export class QueueWatch {
     if (is.state === 'lapsed') {
       if (offer && offer.until! > this.#latest + ROUNDING_MS)
         this.#fail(`Q1: the offer to place ${number} has lapsed ${offer.until! - this.#latest} ms early`);
-      if (this.#state === 'paused' && now.isOn && before.isOn)
+      if (this.#state === 'paused')
         this.#fail(`Q1: the offer to place ${number} has lapsed while the sale was paused`);
     }
     if (is.state === 'left' && is.reason === 'asked' && !this.#leaving.has(buyer))
