@@ -274,7 +274,7 @@ export const MUTATIONS: readonly Mutation[] = [
     'expiry: paid orders expire',
     'paidTooLate',
     edit(
-      'postgres/migrations/023-queue.sql',
+      'postgres/migrations/024-queue-aftermath.sql',
       "WHERE o.status = 'unpaid' AND",
       "WHERE o.status IN ('unpaid', 'paid') AND",
     ),
