@@ -5,11 +5,20 @@ export type {
   Deletion,
   LedgerEntry,
   NewSale,
+  Place as QueuePlace,
+  QueueChange,
+  QueueStatus,
   Recovery,
   Sale,
   SaleChange,
   VerifyReport,
 } from './generated/operators-api.ts';
-export { OperatorClient, type OperatorOptions, type OrderQuery, type SaleQuery } from './operator-client.ts';
+export {
+  OperatorClient,
+  type OperatorOptions,
+  type OrderQuery,
+  type PlaceQuery,
+  type SaleQuery,
+} from './operator-client.ts';
 export type { PlaceUpdate, SaleUpdate } from './sale-stream.ts';
 export { type CallOptions, type ClientOptions, type HeaderSource, UnexpectedAnswer } from './transport.ts';

@@ -6,6 +6,8 @@ import {
   type Operations,
   type Order,
   type Problems,
+  type QueueChange,
+  type QueueStatus,
   type Recovery,
   ROUTES,
   type Sale,
@@ -59,6 +61,20 @@ export interface SaleQuery {
   readonly after?: string | undefined;
   /** 1 to 1,000. Default: 100. */
   readonly limit?: number | undefined;
+}
+export type QueueOutcome<Of extends Name> =
+  | { readonly code: 'found'; readonly queue: QueueStatus }
+  | Refused<Of>;
+/** Which places of a queue. */
+export interface PlaceQuery {
+  /** Missing: every state. */
+  readonly state?: 'waiting' | 'offered' | 'bought' | 'lapsed' | 'left' | undefined;
+  /** `next` of the page before. */
+  readonly after?: number | undefined;
+  /** 1 to 1,000. Default: 100. */
+  readonly limit?: number | undefined;
+  /** All places of this buyer, the newest first. Not together with `state` or `after`. */
+  readonly buyer?: string | undefined;
 }
 export type PayType = Operations['payOrder']['body']['payType'];
 
@@ -154,6 +170,41 @@ export class OperatorClient {
     return this.#recovery('recovery', saleId, READS, options);
   }
 
+  /** How the queue of a sale stands. @param count count its places by state, however many there are */
+  async queue(saleId: string, count = false, options?: CallOptions): Promise<QueueOutcome<'showQueue'>> {
+    const query = { count: String(count) };
+    const answer = await this.#call('showQueue', { saleId }, undefined, { ...READS, query }, options);
+    return outcomeOf(answer, (queue: QueueStatus) => ({ code: 'found', queue }));
+  }
+
+  /**
+   * Stops the offers of a queue, lets them go on, sets their pace, or hands out a number of them. The request to hand out is not
+   * repeated: the offers that were made after the first one would not count in the second.
+   */
+  async changeQueue(
+    saleId: string,
+    change: QueueChange,
+    options?: CallOptions,
+  ): Promise<QueueOutcome<'changeQueue'>> {
+    const how = change.action === 'hand-out' ? ONCE : REPEATABLE;
+    const answer = await this.#call('changeQueue', { saleId }, change, how, options);
+    return outcomeOf(answer, (queue: QueueStatus) => ({ code: 'found', queue }));
+  }
+
+  /** A page of the places of a queue, in the order of their numbers. */
+  places(saleId: string, query: PlaceQuery = {}, options?: CallOptions): Promise<Found<'listPlaces'>> {
+    return this.#found('listPlaces', { saleId }, options, { ...READS, query: { ...query } });
+  }
+
+  /** The file that proves the draw of a queue: lines of JSON, 108 MB for a million entries. */
+  async drawFile(
+    saleId: string,
+    options?: CallOptions,
+  ): Promise<{ readonly code: 'found'; readonly text: string } | Refused<'drawFile'>> {
+    const answer = await this.#call('drawFile', { saleId }, undefined, { ...READS, isText: true }, options);
+    return outcomeOf(answer, (text: string) => ({ code: 'found', text }));
+  }
+
   /** A page of a sale's orders. @param query times are ISO 8601 with zone; statuses are separated by commas */
   orders(saleId: string, query: OrderQuery = {}, options?: CallOptions): Promise<Found<'listOrders'>> {
     return this.#found('listOrders', { saleId }, options, { ...READS, query: { ...query } });
@@ -233,7 +284,7 @@ export class OperatorClient {
   async metrics(
     options?: CallOptions,
   ): Promise<{ readonly code: 'found'; readonly text: string } | Refused<'metrics'>> {
-    const answer = await this.#call('metrics', {}, undefined, READS, options);
+    const answer = await this.#call('metrics', {}, undefined, { ...READS, isText: true }, options);
     return outcomeOf(answer, (text: string) => ({ code: 'found', text }));
   }
 
@@ -314,4 +365,4 @@ export interface NotReady {
   readonly reason: string;
 }
 
-type How = Pick<Request, 'repeatable' | 'changes'> & Pick<Partial<Request>, 'attemptMs' | 'query'>;
+type How = Pick<Request, 'repeatable' | 'changes'> & Pick<Partial<Request>, 'attemptMs' | 'query' | 'isText'>;

@@ -57,6 +57,8 @@ export interface Request extends CallOptions {
   readonly changes: boolean;
   /** Time that a slow route needs, in milliseconds: the call and each request may take at least this long. */
   readonly attemptMs?: number;
+  /** The answer is text, also if it looks like JSON. */
+  readonly isText?: boolean;
 }
 
 export interface Problem {
@@ -201,11 +203,9 @@ export class Transport {
 }
 
 function answerOf(url: string, status: number, text: string, request: Request): Answer {
+  if (status >= 200 && status < 300)
+    return { ok: true, status, body: request.isText ? text : (parsed(text) ?? text) };
   const body = parsed(text);
-  if (status >= 200 && status < 300) {
-    // Only the metrics are not JSON.
-    return { ok: true, status, body: body ?? text };
-  }
   if (isProblem(body)) return { ok: false, problem: body };
   // `/readyz` answers 503 with a report, which is what the caller asked for.
   if (status === 503 && typeof body === 'object') return { ok: true, status, body };

@@ -1,6 +1,7 @@
 /** The client against a real node: outcomes of both ports, and connections that are cut in between. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { BuyerClient, OperatorClient } from '../../../src/client/index.ts';
+import { until } from '../../support/fixtures.ts';
 import { startTestNode, type TestNode } from '../../support/node.ts';
 import { TcpProxy } from '../../support/servers/tcp-proxy.ts';
 import { embedded } from '../../support/stores.ts';
@@ -53,6 +54,46 @@ test('a sale from its creation to its verification', async () => {
   expect(await operator.verify('web')).toMatchObject({ code: 'found', report: { ok: true } });
   expect(await operator.rebalance('web', true)).toMatchObject({ code: 'found', dryRun: true });
   expect(await operator.recovery('web')).toMatchObject({ code: 'found', recovery: { state: 'none' } });
+});
+
+test('a queue: its places, and what operators do with its offers', async () => {
+  const startsAt = new Date(Date.now() + 3_600_000).toISOString();
+  await operator.createSale({ id: 'line', stock: 2, queue: 'draw', presenceSeconds: 0, startsAt });
+  expect(await operator.changeQueue('line', { action: 'pause' })).toMatchObject({
+    code: 'found',
+    queue: { stopped: true },
+  });
+  expect(await buyer('ann').takePlace('line')).toMatchObject({ code: 'found', place: { number: 1 } });
+  expect(await operator.drawFile('line')).toMatchObject({ code: 'wrong_state' });
+  expect(await operator.queue('line', true)).toMatchObject({
+    code: 'found',
+    queue: { order: 'draw', phase: 'before', places: 1, counts: { waiting: 1 } },
+  });
+  const now = { action: 'window', startsAt: '2026-01-01T00:00:00Z' } as const;
+  expect(await operator.changeSale('line', now)).toMatchObject({ code: 'done' });
+  expect(await operator.changeQueue('line', { action: 'hand-out', offers: 1 })).toMatchObject({
+    queue: { allowed: 1 },
+  });
+  const page = () => operator.places('line', { state: 'offered', limit: 1 });
+  await until(async () => ((await page()) as { readonly places: readonly unknown[] }).places.length === 1, {
+    what: 'the offer',
+  });
+  expect(await operator.places('line', { buyer: 'ann' })).toMatchObject({
+    code: 'found',
+    places: [{ number: 1, buyerId: 'ann', state: 'offered' }],
+  });
+  const file = await operator.drawFile('line');
+  if (file.code !== 'found') throw new Error(`no file: ${file.code}`);
+  expect(
+    file.text
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line)),
+  ).toMatchObject([
+    { version: 1, sale: 'line', entries: 1 },
+    { rank: 1, number: 1 },
+  ]);
+  expect(await operator.queue('web')).toMatchObject({ code: 'wrong_state' });
 });
 
 test('a buyer is erased', async () => {
