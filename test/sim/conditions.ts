@@ -7,7 +7,7 @@
  */
 import type { Random } from '../support/random.ts';
 import { DEALINGS } from './dealings.ts';
-import { absentees, queued, restlessQueue } from './queue/queue-plan.ts';
+import { absentees, lobby, queued, restlessQueue, setClocks } from './queue/queue-plan.ts';
 import { mixedWeather, type Scenario } from './scenario.ts';
 import { NO_STORM, SQUALLS } from './squalls.ts';
 
@@ -336,6 +336,8 @@ const CONDITIONS = {
   queued,
   restlessQueue,
   absentees,
+  lobby,
+  setClocks,
 } satisfies Record<string, Draw>;
 
 export type Conditions = keyof typeof CONDITIONS;

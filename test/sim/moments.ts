@@ -1,5 +1,6 @@
 /** Moments at which a fault does the most harm. The simulation waits for them; by chance a fault would rarely meet one. */
 import { readBooks, type SaleBooks, type Truth } from './audit/books.ts';
+import type { QueueTruth } from './audit/queue-watch.ts';
 import type { SaleAuditor } from './audit/sale-auditor.ts';
 import { time, WORLD } from './virtual-time.ts';
 import type { World } from './world.ts';
@@ -24,13 +25,18 @@ const MOMENTS = {
   /** Redis has closed the sale, and a log holds orders that are not in Postgres. */
   closedWithBacklog: (truth: Truth, books: SaleBooks): boolean =>
     books.state === 'closed' && MOMENTS.backlog(truth, books),
+  /** The entries of a draw are fixed, and it was not made. */
+  drawing: (_: Truth, __: SaleBooks, queue?: QueueTruth) =>
+    queue?.entries != null && queue.entriesHash === null,
 };
 
 export type Moment = keyof typeof MOMENTS;
 
 /** Looks at what is known of the sale: Postgres can't be read while a transaction is open. */
-export function isMoment(moment: Moment, { saleId, truth }: SaleAuditor, world: World): boolean {
-  return truth !== undefined && MOMENTS[moment](truth, readBooks(world, saleId, truth.segments));
+export function isMoment(moment: Moment, { saleId, truth, queue }: SaleAuditor, world: World): boolean {
+  return (
+    truth !== undefined && MOMENTS[moment](truth, readBooks(world, saleId, truth.segments), queue?.truth)
+  );
 }
 
 /** Acts once `isSo` is true, if that happens. */

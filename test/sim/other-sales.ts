@@ -35,9 +35,12 @@ export function saleToCreate(
     queue,
   }: Pick<Scenario, 'stock' | 'segments' | 'limit' | 'payWithinSeconds' | 'queue'>,
 ) {
-  const sale = { id, stock, segments, perBuyerLimit, startsAt: '2026-01-01T00:00:00Z' };
+  const opensAfterMs = queue?.opensAfterMs;
+  const startsAt =
+    opensAfterMs === undefined ? '2026-01-01T00:00:00Z' : new Date(Date.now() + opensAfterMs).toISOString();
+  const sale = { id, stock, segments, perBuyerLimit, startsAt };
   const line = queue && {
-    ...{ queue: 'fifo', presenceSeconds: queue.presenceSeconds },
+    ...{ queue: queue.order, presenceSeconds: queue.presenceSeconds },
     ...{ offerSeconds: queue.offerSeconds, fit: queue.fit, maxWaiting: queue.maxWaiting },
   };
   return { ...sale, ...line, ...(payWithinSeconds && { payWithinSeconds }) };

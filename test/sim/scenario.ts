@@ -51,6 +51,8 @@ export interface Weather {
   readonly postgresDeaths: number;
   readonly hangs: number;
   readonly jumps: number;
+  /** How far a clock jumps at most, in milliseconds. Absent: by JUMP_MS (storm.ts). */
+  readonly jumpMs?: number;
   readonly changes: number;
   /** The chance that a connection to Postgres breaks at a packet, in addition to `cut`. */
   readonly cutPostgres: number;

@@ -209,7 +209,7 @@ export class Storm {
       this.#world.postgres.machine,
     ];
     const machine = time.random.pick(machines);
-    const by = (time.random.unit() * 2 - 1) * JUMP_MS;
+    const by = (time.random.unit() * 2 - 1) * (this.#scenario.weather.jumpMs ?? JUMP_MS);
     this.#note(`the clock of ${machine.name} jumps by ${by.toFixed(0)} ms`);
     machine.skewMs += by;
   }

@@ -10,6 +10,7 @@ import { OFFER_PREFIX } from '../../../src/engine/limits.ts';
 import { time } from '../virtual-time.ts';
 import type { World } from '../world.ts';
 import type { Truth } from './books.ts';
+import { entriesHashOf, ranksOf } from './drawn-ranks.ts';
 
 export interface PlaceTruth {
   readonly number: number;
@@ -33,6 +34,15 @@ interface OrderTruth {
 /** The queue as Postgres has it. */
 export interface QueueTruth {
   readonly isOn: boolean;
+  readonly order: 'off' | 'fifo' | 'draw';
+  /** In milliseconds, by Postgres' clock. */
+  readonly opensAt: number;
+  /** Hexadecimal. */
+  readonly seed: string;
+  readonly saltKey: string;
+  readonly entries: number | null;
+  readonly entriesHash: string | null;
+  readonly isDrawn: boolean;
   readonly fit: 'wait' | 'less' | 'pass';
   readonly presenceMs: number;
   readonly payMs: number | null;
@@ -47,7 +57,9 @@ export interface QueueTruth {
 const MS = (at: string) => `(extract(epoch FROM ${at}) * 1000)::float8`;
 
 /** $1: the sale's id. */
-export const QUEUE_TRUTH = `SELECT json_build_object('isOn', s.queue <> 'off', 'fit', s.fit,
+export const QUEUE_TRUTH = `SELECT json_build_object('isOn', s.queue <> 'off', 'order', s.queue, 'fit', s.fit,
+  'opensAt', ${MS('s.starts_at')}, 'seed', encode(q.seed, 'hex'), 'saltKey', encode(q.salt_key, 'hex'),
+  'entries', q.entries, 'entriesHash', q.entries_hash, 'isDrawn', q.drawn_at IS NOT NULL,
   'presenceMs', s.presence_seconds * 1000, 'payMs', s.pay_within_seconds * 1000,
   'maxWaiting', s.max_waiting, 'lastNumber', q.last_number, 'head', q.head, 'hopelessFrom', q.hopeless_from,
   'places', (SELECT coalesce(json_agg(json_build_object('number', number, 'buyer', buyer_id, 'quantity', quantity,
@@ -98,6 +110,8 @@ export class QueueWatch {
   #pausedAt = Number.NEGATIVE_INFINITY;
   #state = 'open';
   #presenceSince = 0;
+  /** By number, once the places are drawn. */
+  #ranks: readonly number[] | undefined;
 
   constructor(world: World, fail: (what: string) => never, everLost: () => boolean) {
     this.#world = world;
@@ -137,6 +151,7 @@ export class QueueWatch {
     if (!now) return;
     this.#latest = Math.max(this.#latest, this.#postgresMs);
     this.truth = now;
+    this.#checkDraw(saleId, now, before);
     this.#checkNumbers(now, before);
     const old = new Map(before?.places.map((place) => [place.number, place]));
     for (const place of now.places) this.#checkPlace(place, now);
@@ -158,6 +173,37 @@ export class QueueWatch {
     return Date.now() + this.#world.postgres.machine.skewMs;
   }
 
+  /** What comes before a place, and itself. */
+  rankOf(number: number): number {
+    return this.#ranks?.[number] ?? number;
+  }
+
+  /** The places that wait, in the order in which they are served. */
+  waiting(): PlaceTruth[] {
+    const waiting = this.truth!.places.filter(({ state }) => state === 'waiting');
+    return waiting.toSorted((a, b) => this.rankOf(a.number) - this.rankOf(b.number));
+  }
+
+  /** All places that were given before are entries, and stay so; whoever knows seed and entries gets the same order. */
+  #checkDraw(saleId: string, now: QueueTruth, before: QueueTruth | undefined): void {
+    const { entries, entriesHash, isDrawn, seed, saltKey, lastNumber, opensAt } = now;
+    const told = `of ${entries} entries with the hash ${entriesHash}`;
+    if (before && before.seed !== seed) this.#fail('draw: it has another seed');
+    if (before?.entries != null && before.entries !== entries)
+      this.#fail(`draw: it was of ${before.entries} entries, and is ${told}`);
+    if (before?.entriesHash && before.entriesHash !== entriesHash)
+      this.#fail(`draw: the hash was ${before.entriesHash}, and is ${told}`);
+    if (entries !== null && before?.entries === null && (entries !== lastNumber || opensAt > this.#latest))
+      this.#fail(
+        `draw: ${told}, when ${lastNumber} places were given, ${opensAt - this.#latest} ms before the opening`,
+      );
+    if (!isDrawn || this.#ranks) return;
+    const buyers = now.places.slice(0, entries!).map(({ buyer }) => buyer);
+    const draw = { saleId, seed, saltKey, buyers };
+    if (entriesHash !== entriesHashOf(draw)) this.#fail(`draw: ${told} instead of ${entriesHashOf(draw)}`);
+    this.#ranks = ranksOf(draw);
+  }
+
   #checkNumbers({ places, lastNumber, head }: QueueTruth, before: QueueTruth | undefined): void {
     const wrong = places.findIndex(({ number }, i) => number !== i + 1);
     if (wrong >= 0 || places.length !== lastNumber)
@@ -172,7 +218,7 @@ export class QueueWatch {
     const live = places.filter(({ state }) => state === 'waiting' || state === 'offered');
     if (new Set(live.map(({ buyer }) => buyer)).size < live.length)
       this.#fail(`Q6: a buyer has two places: ${JSON.stringify(live)}`);
-    const passed = places.find(({ number, state }) => number <= head && state === 'waiting');
+    const passed = places.find(({ number, state }) => this.rankOf(number) <= head && state === 'waiting');
     if (passed) this.#fail(`Q2: the head has passed place ${passed.number}, which waits: it is at ${head}`);
   }
 
@@ -241,7 +287,13 @@ export class QueueWatch {
       );
   }
 
-  #checkOffered({ number, quantity }: PlaceTruth, { places, fit, presenceMs }: QueueTruth): void {
+  #checkOffered(
+    { number, quantity }: PlaceTruth,
+    { places, fit, presenceMs, opensAt, order, isDrawn }: QueueTruth,
+  ): void {
+    if (opensAt > this.#latest + ROUNDING_MS)
+      this.#fail(`Q2: place ${number} gets an offer ${opensAt - this.#latest} ms before the window opens`);
+    if (order === 'draw' && !isDrawn) this.#fail(`Q2: place ${number} gets an offer before the draw`);
     const marks = (this.#marks.get(number) ?? []).map(({ until }) => until);
     const lastMark = Math.max(this.#given.get(number) ?? 0, ...marks);
     const since = Math.max(lastMark + OFFER_MS, this.#presenceSince + PRESENCE_BEGINS_MS);
@@ -250,7 +302,7 @@ export class QueueWatch {
     if (!this.isCalm) return;
     for (const other of places)
       if (
-        other.number < number &&
+        this.rankOf(other.number) < this.rankOf(number) &&
         other.state === 'waiting' &&
         (fit !== 'pass' || other.quantity <= quantity)
       )

@@ -20,6 +20,8 @@ type Running = NonNullable<SimNode['running']>;
 
 const ASK_MS = 300;
 const RETRY_MS = 100;
+/** People hurry so many milliseconds around the opening. */
+const OPENS_MS = 200;
 /** After this time without an answer, whoever asked asks again: the node has died, or hangs. */
 const GIVE_UP_MS = 2_000;
 const LATE_MS = 900;
@@ -72,10 +74,18 @@ export class People {
     const names = Array.from({ length: people }, (_, i) => `q${i}`);
     while (names.length > 0) {
       const group = names.splice(0, random.whole(1, 4));
-      const at = random.chance(0.5) ? random.unit() * 60 : random.unit() * this.#scenario.lastsMs * 0.8;
+      const at = random.chance(0.5) ? this.#rush() : random.unit() * this.#scenario.lastsMs * 0.8;
       time.after(at, () => this.come(group.map((name) => this.#person(name, random.whole(1, wants)))), WORLD);
     }
     this.#leaveEarly();
+  }
+
+  /** Half of the people come at the beginning; where there is a lobby, some of these when it ends. */
+  #rush(): number {
+    const { random } = time;
+    const { opensAfterMs } = this.#plan;
+    if (opensAfterMs === undefined || random.chance(0.5)) return random.unit() * 60;
+    return opensAfterMs + (random.unit() - 0.5) * OPENS_MS;
   }
 
   /** Nobody asks for a place any more. */

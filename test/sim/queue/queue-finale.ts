@@ -22,8 +22,8 @@ export async function queueFinale(parts: FinaleParts, people: People): Promise<v
   const watch = auditor.queue!;
   people.isCalm = true;
   if (auditor.truth!.state !== 'closed') {
-    const { fit, presenceSeconds } = plan;
-    await change(parts, { action: 'queue', queue: 'fifo', fit, presenceSeconds, maxWaiting: MANY });
+    const { order, fit, presenceSeconds } = plan;
+    await change(parts, { action: 'queue', queue: order, fit, presenceSeconds, maxWaiting: MANY });
     await settle(parts, 'free units are offered', () => nobodyWaits(parts));
     watch.isCalm = true;
     await change(parts, { action: 'pause' });
@@ -72,8 +72,8 @@ async function change({ nodes, auditor, pass }: FinaleParts, what: SaleChange): 
 /** Q3: free units that the next place could have, by the settings of the queue. */
 function nobodyWaits({ auditor }: FinaleParts): boolean {
   const { stock, state } = auditor.truth!;
-  const { places, fit, isOn } = auditor.queue!.truth!;
-  const waiting = places.filter((place) => place.state === 'waiting');
+  const { fit, isOn } = auditor.queue!.truth!;
+  const waiting = auditor.queue!.waiting();
   if (state !== 'open' || !isOn || stock === 0 || waiting.length === 0) return true;
   const fits = ({ quantity }: { quantity: number }) => quantity <= stock || fit === 'less';
   return fit === 'pass' ? !waiting.some(fits) : !fits(waiting[0]!);
@@ -96,8 +96,9 @@ async function checkHopeless({ auditor, scenario, pass, world }: FinaleParts): P
     if (world.postgres.isInTransaction) continue;
     const told = auditor.queue!.truth!;
     const coming = auditor.truth!.stock + offeredUnits(told);
-    const waiting = told.places.filter(({ state }) => state === 'waiting');
-    const right = waiting[coming]?.number ?? null;
+    const watch = auditor.queue!;
+    const next = watch.waiting()[coming];
+    const right = next ? watch.rankOf(next.number) : null;
     if (told.hopelessFrom === right) return;
     if (time.now > until)
       auditor.fail(

@@ -4,6 +4,7 @@ import type { Mutation } from '../mutations.ts';
 const SQL = 'src/postgres/migrations/023-queue.sql';
 const AFTERMATH = 'src/postgres/migrations/024-queue-aftermath.sql';
 const HEAD = 'src/queue/head.ts';
+const PRESENCE = 'src/queue/presence.ts';
 
 export const QUEUE_MUTATIONS: readonly Mutation[] = [
   {
@@ -88,5 +89,59 @@ export const QUEUE_MUTATIONS: readonly Mutation[] = [
     name: 'queue: offers lapse while the sale is paused',
     conditions: 'restlessQueue',
     edits: [{ file: AFTERMATH, find: 'AND (o.offer_of IS NULL OR o.sale_id <> ALL (paused))', replace: '' }],
+  },
+  {
+    name: 'queue: an offer is accepted after its end',
+    conditions: 'restlessQueue',
+    edits: [
+      {
+        file: SQL,
+        find: "WHEN stands.status <> 'unpaid' OR stands.expires_at <= now() THEN 'late'\n    WHEN EXISTS",
+        replace: "WHEN stands.status <> 'unpaid' THEN 'late'\n    WHEN EXISTS",
+      },
+    ],
+  },
+  {
+    name: 'queue: presence never ends',
+    conditions: 'absentees',
+    edits: [
+      {
+        file: PRESENCE,
+        find: ' - 1)::text AS present',
+        replace: ' - 99)::text AS present',
+      },
+      {
+        file: PRESENCE,
+        find: ' - 1)\n     INSERT INTO queue_presence',
+        replace: ' - 99)\n     INSERT INTO queue_presence',
+      },
+    ],
+  },
+  {
+    name: 'queue: the entries of a draw are not fixed',
+    conditions: 'lobby',
+    edits: [{ file: 'src/queue/drawing.ts', find: 'coalesce(entries, last_number)', replace: 'last_number' }],
+  },
+  {
+    name: 'queue: the draw is another one',
+    conditions: 'lobby',
+    edits: [
+      {
+        file: 'src/queue/draw/drawn-order.ts',
+        find: 'const chosen = below(left, word);',
+        replace: 'const chosen = below(left - 1, word);',
+      },
+    ],
+  },
+  {
+    name: 'queue: an offer is made before the draw',
+    conditions: 'lobby',
+    edits: [
+      {
+        file: HEAD,
+        find: "if (sale.queue!.order === 'fifo' && !state.draw.drawn)",
+        replace: 'if (!state.draw.drawn)',
+      },
+    ],
   },
 ];

@@ -39,8 +39,8 @@ export class QueueOperators {
 
   #turnOff(): void {
     this.#change({ queue: 'off' });
-    const { offerSeconds, presenceSeconds, maxWaiting, fit } = this.#plan;
-    const on = { queue: 'fifo', offerSeconds, presenceSeconds, maxWaiting, fit } as const;
+    const { order, offerSeconds, presenceSeconds, maxWaiting, fit } = this.#plan;
+    const on = { queue: order, offerSeconds, presenceSeconds, maxWaiting, fit } as const;
     time.after(time.random.unit() * OFF_MS, () => this.#change(on), WORLD);
   }
 

@@ -5,6 +5,9 @@ import type { Scenario } from '../scenario.ts';
 import { NO_STORM } from '../squalls.ts';
 
 export interface QueuePlan {
+  readonly order: 'fifo' | 'draw';
+  /** The window opens so many virtual milliseconds after the sale is made; `undefined`: it is open from the beginning. */
+  readonly opensAfterMs?: number;
   /** 0: nobody is ever absent. */
   readonly presenceSeconds: number;
   readonly offerSeconds: number;
@@ -58,6 +61,7 @@ export const queued: Draw = ({ weather, node, ...scenario }, { whole, chance, pi
       lockBreaks: whole(0, 3),
     },
     queue: {
+      order: 'fifo',
       presenceSeconds: 0,
       offerSeconds: pick([1, 2, 600]),
       fit: pick(['wait', 'wait', 'less', 'pass']),
@@ -98,11 +102,44 @@ export const restlessQueue: Draw = (scenario, random) => {
 /** People stop asking for their places, in calm weather. */
 export const absentees: Draw = (scenario, random) => {
   const { weather, queue, ...rest } = restlessQueue(scenario, random);
+  const { pick } = random;
   return {
     ...rest,
     lastsMs: 8_000,
     weather: { ...weather, slow: 0, topUps: 6, lockBreaks: 0, postgresDeaths: random.whole(0, 1) },
-    queue: { ...queue!, presenceSeconds: 1, wants: 1, people: 30, leavesEarly: 0, vanishes: 0.4 },
+    queue: { ...queue!, presenceSeconds: pick([1, 3]), wants: 1, people: 30, leavesEarly: 0, vanishes: 0.4 },
+  };
+};
+
+/** Clocks are set by minutes while offers stand: those of nodes and of the stores. */
+export const setClocks: Draw = (scenario, random) => {
+  const { weather, ...rest } = queued(scenario, random);
+  return { ...rest, weather: { ...weather, jumps: random.whole(3, 8), jumpMs: 240_000 } };
+};
+
+/** People come to a lobby, and the places are drawn when the window opens. Nodes die and hang meanwhile, some in the draw. */
+export const lobby: Draw = (scenario, random) => {
+  const { weather, queue, ...rest } = queued(scenario, random);
+  const { pick, whole, chance } = random;
+  const opensAfterMs = pick([500, 1_200]);
+  return {
+    ...rest,
+    stock: pick([2, 4]),
+    lastsMs: 3_000,
+    weather: {
+      ...weather,
+      ...NO_STORM,
+      changes: whole(0, 2),
+      slow: pick([0, 0.1]),
+      slowMs: 60,
+      topUps: 3,
+      nodeDeaths: whole(0, 2),
+      hangs: whole(0, 3),
+      lockBreaks: whole(0, 2),
+      allDieAt: chance(0.5) ? ['drawing'] : [],
+    },
+    dealings: NO_DEALINGS,
+    queue: { ...queue!, order: 'draw', opensAfterMs, wants: 1, fit: 'wait', changes: 0, turnsOff: false },
   };
 };
 
@@ -114,7 +151,7 @@ const anyWeather: Draw = (scenario, random) => {
   return { ...rest, weather: { ...weather, isEmptied, jumps }, queue: { ...rest.queue!, maxWaiting } };
 };
 
-const DRAWN: readonly Draw[] = [anyWeather, anyWeather, queued, restlessQueue, absentees];
+const DRAWN: readonly Draw[] = [anyWeather, anyWeather, queued, setClocks, restlessQueue, absentees, lobby];
 
 /**
  * The scenario with a queue, if the seed has one. The seed draws it from random numbers of its own, so that the others mean the same
