@@ -1,0 +1,129 @@
+/** A queue and those who mean it no good: made-up buyers, tokens of others, streams that nobody reads. */
+import { connect, type Socket } from 'node:net';
+import { describe, expect, test } from 'vitest';
+import { groupBy } from '../../../src/lib/group-by.ts';
+import { BY } from '../../support/author.ts';
+import { until } from '../../support/fixtures.ts';
+import type { TestNode } from '../../support/node.ts';
+import { expectBalanced, onOneStore } from '../../support/stores.ts';
+import { inTier } from '../../support/tier.ts';
+
+const BUYERS = inTier({ test: 1_000, release: 100_000 });
+const ROOM = BUYERS / 2;
+const STREAMS = inTier({ test: 50, release: 2_000 });
+const PARALLEL = 100;
+const HOUR_MS = 3_600_000;
+const LOBBY = { queue: 'fifo', presenceSeconds: 0, startsAt: new Date(Date.now() + HOUR_MS).toISOString() };
+const TIMEOUT_MS = inTier({ test: 60_000, release: 900_000 });
+
+const join = (node: TestNode, saleId: string, buyer: string, headers: Record<string, string> = {}) =>
+  node.request(`/v1/sales/${saleId}/place`, { method: 'POST', headers: { 'x-buyer-id': buyer, ...headers } });
+const look = (node: TestNode, saleId: string, buyer: string, headers: Record<string, string> = {}) =>
+  node.request(`/v1/sales/${saleId}/place`, { headers: { 'x-buyer-id': buyer, ...headers } });
+const queueOf = async (node: TestNode, saleId: string) =>
+  (await node.opsRequest(`/v1/sales/${saleId}/queue?count=true`)).body;
+
+/** Each of them once, some at a time. */
+async function crowd<T>(size: number, ask: (nth: number) => Promise<T>): Promise<T[]> {
+  const answers: T[] = [];
+  let next = 0;
+  const one = async () => {
+    for (let nth = next++; nth < size; nth = next++) answers.push(await ask(nth));
+  };
+  await Promise.all(Array.from({ length: PARALLEL }, one));
+  return answers;
+}
+
+onOneStore('redis and postgres', (stage) => {
+  describe('made-up buyers', { timeout: TIMEOUT_MS }, () => {
+    test('get as many places as the queue has room, and the node goes on', async () => {
+      const { node } = stage;
+      const id = await stage.sale({ ...LOBBY, maxWaiting: ROOM });
+      const answers = await crowd(BUYERS, (nth) => join(node, id, `made-up-${nth}`));
+      const told = groupBy(answers, ({ status, code }) => code || String(status));
+      expect(Object.fromEntries([...told].map(([what, of]) => [what, of.length]))).toEqual({
+        200: ROOM,
+        queue_full: BUYERS - ROOM,
+      });
+      const numbers = told.get('200')!.map(({ body }) => body.number as number);
+      expect(numbers.sort((a, b) => a - b)).toEqual(Array.from({ length: ROOM }, (_, i) => i + 1));
+      expect(await queueOf(node, id)).toMatchObject({ places: ROOM, counts: { waiting: ROOM } });
+      // Who has a place keeps it.
+      const [first] = told.get('200')!;
+      expect((await look(node, id, 'nobody')).code).toBe('no_place');
+      expect(first!.body).toMatchObject({ state: 'waiting' });
+    });
+
+    test('get no place, and cost no transaction, without a token where the sale requires one', async () => {
+      const { node } = stage;
+      const id = await stage.sale({ ...LOBBY, requireToken: true });
+      const anna = { 'x-buyer-id': 'anna' };
+      const { body } = await node.request(`/v1/sales/${id}/tokens`, { method: 'POST', headers: anna });
+      const answers = await crowd(BUYERS / 10, (nth) =>
+        join(node, id, `made-up-${nth}`, nth % 2 === 0 ? {} : { 'purchase-token': body.token }),
+      );
+      expect(new Set(answers.map(({ status, code }) => `${status} ${code}`))).toEqual(
+        new Set(['403 token_required', '403 token_invalid']),
+      );
+      expect(await queueOf(node, id)).toMatchObject({ places: 0 });
+    });
+  });
+
+  describe('the token of another buyer', () => {
+    test('neither shows, keeps nor ends a place, and accepts no offer', async () => {
+      const { node } = stage;
+      const id = await stage.sale({ ...LOBBY, stock: 1 });
+      const anna = (await join(node, id, 'anna')).body;
+      await join(node, id, 'bert');
+      const stolen = { 'place-token': anna.placeToken };
+      expect((await look(node, id, 'bert', stolen)).body).toMatchObject({ number: 2 });
+      expect(await look(node, id, 'carl', stolen)).toMatchObject({ status: 404, code: 'no_place' });
+      const left = await node.request(`/v1/sales/${id}/place`, {
+        method: 'DELETE',
+        headers: { 'x-buyer-id': 'carl', ...stolen },
+      });
+      expect(left).toMatchObject({ status: 404, code: 'no_place' });
+      await node.ops.change(id, { action: 'window', startsAt: Date.now() - 1_000 }, BY);
+      const { offer } = await until(
+        async () => {
+          const { body } = await look(node, id, 'anna');
+          return body.state === 'offered' && body;
+        },
+        { what: 'the offer' },
+      );
+      const token = { headers: { 'purchase-token': offer.token } };
+      const thieves = await crowd(20, (nth) => node.buy(id, `thief-${nth}`, token));
+      expect(new Set(thieves.map(({ code }) => code))).toEqual(new Set(['token_invalid']));
+      const all = await Promise.all(Array.from({ length: 5 }, () => node.buy(id, 'anna', token)));
+      expect(all.map(({ status }) => status)).toEqual([201, 201, 201, 201, 201]);
+      await expectBalanced(node, id);
+    });
+  });
+
+  describe('streams of places', { timeout: TIMEOUT_MS }, () => {
+    test('that nobody reads, or that are cut off, hold up nobody', async () => {
+      const { node } = stage;
+      const id = await stage.sale(LOBBY);
+      const hanging = await crowd(STREAMS, async (nth) => {
+        await join(node, id, `listener-${nth}`);
+        return hang(node, id, `listener-${nth}`);
+      });
+      expect((await join(node, id, 'anna')).body).toMatchObject({ number: STREAMS + 1, state: 'waiting' });
+      for (const socket of hanging) socket.destroy();
+      expect((await look(node, id, 'anna')).body).toMatchObject({ ahead: STREAMS });
+      await node.ops.change(id, { action: 'close' }, BY);
+      await until(async () => (await look(node, id, 'anna')).body.state === 'closed', { what: 'the end' });
+    });
+  });
+});
+
+/** Opens a stream, and never reads from it. */
+async function hang(node: TestNode, saleId: string, buyer: string): Promise<Socket> {
+  const { hostname, port } = new URL(node.publicUrl);
+  const socket = connect(Number(port), hostname);
+  socket.on('error', () => {});
+  socket.pause();
+  await new Promise((connected) => socket.once('connect', connected));
+  socket.write(`GET /v1/sales/${saleId}/place/events HTTP/1.1\r\nhost: shop\r\nx-buyer-id: ${buyer}\r\n\r\n`);
+  return socket;
+}
