@@ -31,6 +31,7 @@ const GROWING = [
   'test/property/**/*.test.ts',
   ...[
     'cli/cli-node',
+    'client/shop-page',
     'http/admission',
     'http/description',
     'http/fuzz',

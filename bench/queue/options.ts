@@ -1,6 +1,10 @@
 import { availableParallelism } from 'node:os';
 import { Command } from 'commander';
+import { connectionsWithin, openFilesLimit } from '../../src/node/process/open-files.ts';
 import { type Invocation, type Parameters, parseOptions, SEGMENTS } from '../support/options.ts';
+
+/** Half of a node's connections may listen. */
+const MOST_LISTENERS = Math.floor(connectionsWithin(openFilesLimit()) / 2);
 
 export const OPTIONS = {
   seconds: {
@@ -50,6 +54,14 @@ export const OPTIONS = {
     most: 10_000,
     fallback: 100,
     tiny: 3,
+  },
+  listeners: {
+    flags: '--listeners <n>',
+    description: 'streams of places, fewer than 20,000 if the limit of open files (ulimit -n) allows no more',
+    least: 1,
+    most: 100_000,
+    fallback: Math.min(20_000, MOST_LISTENERS),
+    tiny: 20,
   },
   people: {
     flags: '--people <n>',

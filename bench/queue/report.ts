@@ -7,14 +7,16 @@ import { OPTIONS, type QueueParameters } from './options.ts';
 import type { Returns } from './returns.ts';
 import type { Measured } from './run-all.ts';
 import type { Rush } from './rush.ts';
+import type { Streams } from './streams.ts';
 import type { Polls, Waiting } from './waiting.ts';
 
-/** The promised limits: of the ratio to the echo, and of the time that a unit lies free. */
+/** The promised limits: of the ratio to the echo, of the crowd's rate beside streams, and of the time that a unit lies free. */
 const PLACES_BAR = 0.5;
+const STREAMS_BAR = 0.85;
 const FREE_BAR_MS = 1_000;
 
 export function report(
-  { giving, returns, rush, waiting }: Measured,
+  { giving, returns, streams, rush, waiting }: Measured,
   parameters: QueueParameters,
   machine: Machine,
 ): BenchResult {
@@ -26,6 +28,8 @@ export function report(
     `  p50 ${giving.p50Ms} ms, p99 ${giving.p99Ms} ms; µs each: Node ${giving.nodeCpuMicros}, Postgres ${giving.postgresCpuMicros}, Redis ${giving.redisCpuMicros}, wrk ${giving.wrkCpuMicros}`,
     '',
     ...returnsText(returns),
+    '',
+    ...streamsText(streams),
     '',
     ...waitingText(waiting),
     '',
@@ -41,6 +45,7 @@ export function report(
       freeUnitMaxMs: returns.units.maxMs,
       overtaken: returns.overtaken,
       offerToCommitP99Ms: { freeToOffer: returns.units.p99Ms, accept: returns.acceptP99Ms },
+      streams,
       ...{ giving, returns, waiting, rush, parameters, machine },
     },
   };
@@ -52,6 +57,15 @@ function returnsText({ units, acceptP50Ms, acceptP99Ms, overtaken }: Returns): s
   return [
     `${count(freed)} units came back at random times, and were offered after ${p50Ms} ms (p99 ${p99Ms}, at most ${maxMs}; bar ≤ ${count(FREE_BAR_MS)} ms ${isMet ? 'met' : 'not met'}).`,
     `  An acceptance is answered after ${acceptP50Ms} ms, p99 ${acceptP99Ms} ms. ${count(overtaken)} places were overtaken.`,
+  ];
+}
+
+function streamsText(streams: Streams): string[] {
+  const { listeners, toldPerSecond, ratio, alonePerSecond, besidePerSecond, crowdP99Ms, nodeCpuMicros } =
+    streams;
+  return [
+    `${count(listeners)} people listen to their places, and are told something new ${toldPerSecond} times a second.`,
+    `  A crowd beside them buys ${count(besidePerSecond)}/s, alone ${count(alonePerSecond)}/s: ratio ${ratio.toFixed(2)} (bar ${barText(ratio, STREAMS_BAR)}), p99 ${crowdP99Ms} ms; Node ${nodeCpuMicros ?? '-'} µs for each event.`,
   ];
 }
 

@@ -5,11 +5,13 @@ import type { QueueParameters } from './options.ts';
 import { measureReturns, type Returns } from './returns.ts';
 import { measureRush, type Rush } from './rush.ts';
 import { Stage } from './stage.ts';
+import { measureStreams, type Streams } from './streams.ts';
 import { measureWaiting, type Waiting } from './waiting.ts';
 
 export interface Measured {
   readonly giving: Giving;
   readonly returns: Returns;
+  readonly streams: Streams;
   readonly rush: readonly Rush[];
   readonly waiting: Waiting;
 }
@@ -22,13 +24,14 @@ export async function runAll(parameters: QueueParameters): Promise<Measured> {
     try {
       const giving = await measureGiving(stage);
       const returns = await measureReturns(stage);
+      const streams = await measureStreams(stage);
       const rush = await measureRush(stage);
       for (const { hasQueue, giveUp } of rush)
         await stage.node.assertVerified(
           `rush-${hasQueue ? 'queue' : 'none'}-${giveUp ? 'impatient' : 'patient'}`,
         );
       await stage.node.assertVerified('returns');
-      return { giving, returns, rush, waiting: await measureWaiting(stage) };
+      return { giving, returns, streams, rush, waiting: await measureWaiting(stage) };
     } catch (error) {
       note(`The node: ${await stage.node.lastWords()}`);
       throw error;

@@ -98,7 +98,7 @@ async function createRushSale(stage: Stage, id: string, hasQueue: boolean): Prom
   const seconds = (minutes: number) => Math.max(1, Math.round((minutes * minuteMs) / 1_000));
   const sale = { id, stock, payWithinSeconds: seconds(PAY_MINUTES) };
   // Whoever asks is present until the next request, however busy the machine is.
-  const presenceSeconds = Math.max(seconds(1), Math.ceil((2 * askEveryMs) / 1_000));
+  const presenceSeconds = Math.ceil((2 * askEveryMs) / 1_000);
   await stage.createSale(
     hasQueue ? { ...sale, queue: 'fifo', offerSeconds: seconds(OFFER_MINUTES), presenceSeconds } : sale,
   );

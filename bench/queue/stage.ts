@@ -14,6 +14,8 @@ import type { QueueParameters } from './options.ts';
 
 const ECHO_SERVER = fileURLToPath(new URL('../http/echo-server.mjs', import.meta.url));
 const DATABASE_CONNECTIONS = 4;
+/** MAX_CONNECTIONS without a setting. */
+const DEFAULTS_CONNECTIONS = 16_000;
 
 export class Stage {
   readonly stores: StoreServers;
@@ -40,9 +42,13 @@ export class Stage {
     const stores = await startStoreServers(teardown, ...NO_REWRITE_OF_AOF);
     const databaseUrl = await stores.postgres.createDatabase('bench');
     const keyPrefix = `bench-${randomBytes(6).toString('hex')}:`;
-    const { workers } = parameters;
+    const { workers, listeners, connections } = parameters;
     // Events are off as in bench:latency: their delivery is measured by bench:http.
-    const flags = { 'key-prefix': keyPrefix, 'public-payment': '1' };
+    const maxConnections = Math.max(DEFAULTS_CONNECTIONS, 2 * Math.max(listeners, connections));
+    const flags = {
+      ...{ 'key-prefix': keyPrefix, 'public-payment': '1' },
+      'max-connections': String(maxConnections),
+    };
     const settings = { workers, databaseUrl, eventsStreamMax: 0, eventsYieldMs: 0, flags };
     const node = await StockadeNode.start(stores, settings);
     teardown.add(() => node[Symbol.asyncDispose]());

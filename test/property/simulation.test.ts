@@ -12,7 +12,7 @@ import { inTier } from '../support/tier.ts';
 /** A run takes a minute on two idle cores, and more if they are busy. */
 const TIMEOUT_MS = 1_200_000;
 const PROCESSES = 2;
-const SEEDS = inTier({ test: 20, release: 300 });
+const SEEDS = inTier({ test: 8, release: 300 });
 /** Under the conditions of each planted bug. */
 const SEEDS_PER_CONDITIONS = inTier({ test: 0, release: 20 });
 /** One seed in three finds a bug, so that this many miss it only if the simulation has become weaker. */

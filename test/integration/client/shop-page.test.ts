@@ -12,11 +12,23 @@ import { openBrowser, violationsOn } from '../../support/console-browser.ts';
 import { until } from '../../support/fixtures.ts';
 import { ExampleShop, type ShopVisit } from '../../support/shop-page.ts';
 import { makeSale } from '../../support/stores.ts';
+import { inTier } from '../../support/tier.ts';
 
 const api = ApiDescription.read('public');
 const codesOf = (operation: string) =>
   [...api.operations.find(({ id }) => id === operation)!.codes.values()].flat() as ProblemCode[];
 const REFUSALS = codesOf('buy');
+/** Of each kind one: final, to be repeated by hand, and repeated by the page. */
+const SHOWN_REFUSALS = inTier({ test: ['sold_out', 'token_required', 'busy'] as const, release: REFUSALS });
+const LOOKS = inTier({
+  test: [['dark', 360]] as const,
+  release: [
+    ['light', 1_280],
+    ['light', 360],
+    ['dark', 1_280],
+    ['dark', 360],
+  ] as const,
+});
 const HOUR_MS = 3_600_000;
 
 let shop: ExampleShop;
@@ -235,7 +247,7 @@ describe('with a real node', () => {
 });
 
 describe('with answers that are hard to get from a node', () => {
-  test.each(REFUSALS)('%s', async (code) => {
+  test.each(SHOWN_REFUSALS)('%s', async (code) => {
     const saleId = await sell();
     await using visit = await shop.visit(browser, saleId);
     const keys = await answering(visit, () => refusal(code));
@@ -298,51 +310,49 @@ test('the page can be used with the keyboard alone, and says what happens to a s
 /** With SHOP_PAGE_PICTURES in the environment, pictures of the page are put into that folder. */
 const PICTURES = process.env.SHOP_PAGE_PICTURES;
 
-describe.each(['light', 'dark'] as const)('in %s', (scheme) => {
-  test.each([1_280, 360])('%i pixels wide, the page is accessible and fits', async (width) => {
-    const look = async (visit: ShopVisit, what: string) => {
-      expect(await violationsOn(visit.page), what).toEqual([]);
-      const overflow = await visit.page.evaluate('document.documentElement.scrollWidth - innerWidth');
-      expect(overflow, `${what}: pixels beyond the window`).toBeLessThanOrEqual(0);
-      if (PICTURES === undefined) return;
-      mkdirSync(PICTURES, { recursive: true });
-      await visit.page.screenshot({ path: `${PICTURES}/${what}-${scheme}-${width}.png`, fullPage: true });
-    };
-    const soon = await sell({
-      title: 'An evening with a title of some length',
-      startsAt: new Date(Date.now() + 50 * HOUR_MS).toISOString(),
-    });
-    await using early = await shop.visit(browser, soon, { width, scheme });
-    await early.shows('#window', 'Opens in 2 d');
-    await look(early, 'early');
-    const saleId = await sell({ stock: 4, perBuyerLimit: 3, payWithinSeconds: 3_600 });
-    await using visit = await shop.visit(browser, saleId, { width, scheme });
-    await visit.shows('#stock', '4 left');
-    await look(visit, 'open');
-    for (let i = 0; i < 3; i++) {
-      await visit.buy();
-      await visit.shows(`#list li:nth-child(${i + 1})`, 'Order');
-    }
-    await visit.page
-      .getByRole('button', { name: /^Pay order/ })
-      .first()
-      .click();
-    await visit.shows('#list .is-paid', 'paid');
-    await visit.page
-      .getByRole('button', { name: /^Cancel order/ })
-      .first()
-      .click();
-    await visit.shows('#list .badge', 'cancelled');
-    await look(visit, 'orders');
-    await using late = await shop.visit(browser, saleId, { width, scheme });
-    const keys = await answering(late, () => refusal('unknown'));
-    await late.buy();
-    await late.told('We do not know yet');
-    expect(keys.length).toBeGreaterThan(1);
-    await look(late, 'unknown');
-    await late.page.unrouteAll({ behavior: 'ignoreErrors' });
-    await change(saleId, 'close');
-    await late.shows('#state', 'Over');
-    await look(late, 'over');
+test.each(LOOKS)('in %s, %i pixels wide, the page is accessible and fits', async (scheme, width) => {
+  const look = async (visit: ShopVisit, what: string) => {
+    expect(await violationsOn(visit.page), what).toEqual([]);
+    const overflow = await visit.page.evaluate('document.documentElement.scrollWidth - innerWidth');
+    expect(overflow, `${what}: pixels beyond the window`).toBeLessThanOrEqual(0);
+    if (PICTURES === undefined) return;
+    mkdirSync(PICTURES, { recursive: true });
+    await visit.page.screenshot({ path: `${PICTURES}/${what}-${scheme}-${width}.png`, fullPage: true });
+  };
+  const soon = await sell({
+    title: 'An evening with a title of some length',
+    startsAt: new Date(Date.now() + 50 * HOUR_MS).toISOString(),
   });
+  await using early = await shop.visit(browser, soon, { width, scheme });
+  await early.shows('#window', 'Opens in 2 d');
+  await look(early, 'early');
+  const saleId = await sell({ stock: 4, perBuyerLimit: 3, payWithinSeconds: 3_600 });
+  await using visit = await shop.visit(browser, saleId, { width, scheme });
+  await visit.shows('#stock', '4 left');
+  await look(visit, 'open');
+  for (let i = 0; i < 3; i++) {
+    await visit.buy();
+    await visit.shows(`#list li:nth-child(${i + 1})`, 'Order');
+  }
+  await visit.page
+    .getByRole('button', { name: /^Pay order/ })
+    .first()
+    .click();
+  await visit.shows('#list .is-paid', 'paid');
+  await visit.page
+    .getByRole('button', { name: /^Cancel order/ })
+    .first()
+    .click();
+  await visit.shows('#list .badge', 'cancelled');
+  await look(visit, 'orders');
+  await using late = await shop.visit(browser, saleId, { width, scheme });
+  const keys = await answering(late, () => refusal('unknown'));
+  await late.buy();
+  await late.told('We do not know yet');
+  expect(keys.length).toBeGreaterThan(1);
+  await look(late, 'unknown');
+  await late.page.unrouteAll({ behavior: 'ignoreErrors' });
+  await change(saleId, 'close');
+  await late.shows('#state', 'Over');
+  await look(late, 'over');
 });
