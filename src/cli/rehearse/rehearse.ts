@@ -30,6 +30,27 @@ import { type RehearsalReport, reportOf, reportText, type Stage } from './report
 import { type Operations, rushOn } from './rush.ts';
 import { configOf, type OwnNode, startOwnNode } from './stage/nodes.ts';
 import { otherSales, removeShadowSale } from './stage/shadow-sale.ts';
+import { refuseFaults, startVictim, type Victim } from './stage/victims.ts';
+
+/** Starts the nodes that will be hurt; what is left of them stops when the work has ended. */
+async function withVictims<T>(
+  config: Config,
+  plan: Plan,
+  signal: AbortSignal,
+  work: (victims: readonly Victim[]) => Promise<T>,
+): Promise<T> {
+  const victims: Victim[] = [];
+  try {
+    for (const kind of plan.faults) {
+      signal.throwIfAborted();
+      note(`Starting a node for --${kind} …`);
+      victims.push(await startVictim(kind, config, plan));
+    }
+    return await work(victims);
+  } finally {
+    await Promise.all(victims.map((victim) => victim.stop()));
+  }
+}
 
 export const rehearse: CommandSpec = {
   name: 'rehearse',
@@ -57,6 +78,7 @@ export const rehearse: CommandSpec = {
     const plan = planFrom(options);
     const token = identityOf(config);
     refuseHalf(config, plan);
+    refuseFaults(config, plan);
     refuseUnasked(config, plan);
     const interruption = watchSignals();
     try {
@@ -171,13 +193,16 @@ async function rehearsal(
       const others = await otherSales(operations.sales);
       refuseBeside(others, plan);
       await removeLeft(operations.sales, others.left);
-      const { saleId, rush } = await rushOn(operations, {
-        config,
-        plan,
-        token,
-        nodes,
-        signal: interruption.signal,
-      });
+      const { saleId, rush } = await withVictims(config, plan, interruption.signal, (victims) =>
+        rushOn(operations, {
+          config,
+          plan,
+          token,
+          nodes,
+          signal: interruption.signal,
+          victims,
+        }),
+      );
       const [{ backend, database } = {}] = nodes as Partial<OwnNode>[];
       const urls = nodes.length > 0 ? nodes.map(({ publicUrl }) => publicUrl) : plan.urls;
       return reportOf({ ...stage, saleId, nodes: urls, backend, database }, plan, checks, rush);
@@ -185,13 +210,15 @@ async function rehearsal(
   );
 }
 
-async function checkAll(config: Config, { urls, nodes }: Plan): Promise<Check[]> {
+async function checkAll(config: Config, { urls, nodes, faults }: Plan): Promise<Check[]> {
   // Of nodes that run already, only the stores can be looked at from here, if they are known.
   const isOwn = urls.length === 0;
   const [runtime, redis, postgres] = await Promise.all([
     isOwn ? checkRuntime(config) : [],
     isOwn || config.redisUrl ? checkRedis(config.redisUrl, config.keyPrefix) : { checks: [] },
-    isOwn || config.databaseUrl ? checkPostgres(config, { nodes, deletes: true }) : { checks: [] },
+    isOwn || config.databaseUrl
+      ? checkPostgres(config, { nodes: nodes + faults.length, deletes: true })
+      : { checks: [] },
   ]);
   const clocks = checkClocks(
     [redis, postgres].flatMap((found) => ('clock' in found && found.clock ? [found.clock] : [])),
@@ -200,11 +227,18 @@ async function checkAll(config: Config, { urls, nodes }: Plan): Promise<Check[]>
 }
 
 /** @throws StockadeError `rehearsing`, NotConfirmed */
-function refuseBeside({ open, rehearsing }: Awaited<ReturnType<typeof otherSales>>, { yes }: Plan): void {
+function refuseBeside(
+  { open, rehearsing }: Awaited<ReturnType<typeof otherSales>>,
+  { yes, faults, besideOpenSales }: Plan,
+): void {
   if (rehearsing.length > 0)
     throw new StockadeError(
       'rehearsing',
       `another rehearsal is under way on these stores (${rehearsing.join(', ')}): wait until it has ended`,
+    );
+  if (open.length > 0 && faults.length > 0 && !besideOpenSales)
+    throw new NotConfirmed(
+      `sales of the shop are open on these stores (${open.slice(0, 5).join(', ')}): add --beside-open-sales to make faults all the same. Nothing was changed`,
     );
   if (open.length > 0 && !yes)
     throw new NotConfirmed(

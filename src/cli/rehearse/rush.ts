@@ -14,8 +14,10 @@ import type { BuyerTokens, CrowdProgress, CrowdResult } from './crowd/protocol.t
 import { secondsOf, totalsOf } from './report/figures.ts';
 import type { Rush } from './report/judge.ts';
 import { compareBooks, storedOrders } from './stage/books.ts';
+import type { Fault } from './stage/fault.ts';
 import type { OwnNode } from './stage/nodes.ts';
 import { openShadowSale, removeShadowSale } from './stage/shadow-sale.ts';
+import type { Victim } from './stage/victims.ts';
 import { Watch, type WatchedNode } from './stage/watch.ts';
 
 const DRAIN_LIMIT_MS = 60_000;
@@ -28,6 +30,7 @@ export interface Scene {
   readonly plan: Plan;
   readonly token: BuyerTokens | undefined;
   readonly nodes: readonly OwnNode[];
+  readonly victims: readonly Victim[];
   readonly signal: AbortSignal;
 }
 
@@ -60,12 +63,14 @@ export async function rushOn(operations: Operations, scene: Scene): Promise<{ sa
 async function measure(
   operations: Operations,
   saleId: string,
-  { config, plan, token, nodes, signal }: Scene,
+  { config, plan, token, nodes, victims, signal }: Scene,
 ): Promise<Rush> {
-  const watch = new Watch(watchedNodes(config, nodes), saleId, config.redisUrl);
+  const watch = new Watch(watchedNodes(config, nodes, victims), saleId, config.redisUrl);
   const end = new AbortController();
   let watching: Promise<void> | undefined;
-  const urls = nodes.length > 0 ? nodes.map(({ publicUrl }) => publicUrl) : plan.urls;
+  const served = nodes.length > 0 ? nodes.map(({ publicUrl }) => publicUrl) : plan.urls;
+  const urls = [...served, ...victims.map(({ node }) => node.publicUrl)];
+  let strikes: Promise<Fault | undefined>[] = [];
   const shown = showProgress(plan);
   try {
     const { arrivals, rate, seconds, buyers } = plan;
@@ -75,6 +80,7 @@ async function measure(
       {
         started: (startAtMs) => {
           watching = watch.run(startAtMs, end.signal);
+          strikes = victims.map((victim) => victim.strike(startAtMs, end.signal));
         },
         progress: shown.update,
       },
@@ -83,7 +89,8 @@ async function measure(
     await watching;
     shown.end();
     await watch.look();
-    return await settle(operations, saleId, crowd, watch, signal);
+    const faults = (await Promise.all(strikes)).filter((fault) => fault !== undefined);
+    return { ...(await settle(operations, saleId, crowd, watch, signal)), faults };
   } finally {
     shown.end();
     end.abort();
@@ -92,13 +99,14 @@ async function measure(
   }
 }
 
-function watchedNodes(config: Config, nodes: readonly OwnNode[]): WatchedNode[] {
-  if (nodes.length > 0)
-    return nodes.map(({ publicUrl, opsUrl, opsToken }) => ({ name: publicUrl, opsUrl, opsToken }));
+function watchedNodes(config: Config, nodes: readonly OwnNode[], victims: readonly Victim[]): WatchedNode[] {
+  const own = [...nodes, ...victims.map(({ node }) => node)];
+  const watched = own.map(({ publicUrl, opsUrl, opsToken }) => ({ name: publicUrl, opsUrl, opsToken }));
+  if (nodes.length > 0) return watched;
   const opsToken = findOpsToken(config);
   return config.opsUrl && opsToken !== undefined
-    ? [{ name: opsUrlOf(config), opsUrl: opsUrlOf(config), opsToken }]
-    : [];
+    ? [{ name: opsUrlOf(config), opsUrl: opsUrlOf(config), opsToken }, ...watched]
+    : watched;
 }
 
 /** Waits until every order that an answer named is in Postgres and the accounts agree, and compares. */
@@ -108,7 +116,7 @@ async function settle(
   crowd: CrowdResult,
   watch: Watch,
   signal: AbortSignal,
-): Promise<Rush> {
+): Promise<Omit<Rush, 'faults'>> {
   note('Waiting until every order is in Postgres …');
   const began = performance.now();
   let drainSeconds: number | undefined;

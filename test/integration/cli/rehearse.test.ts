@@ -197,6 +197,62 @@ test('buyers with tokens: signed with the secret; with those of others it is ref
   });
 });
 
+test('a node is killed and another is cut off from Redis in the rush: every buyer goes on elsewhere', async () => {
+  const env = await stores();
+  const crowd = [
+    '--rate',
+    '30',
+    '--for',
+    '10',
+    '--stock',
+    '1000',
+    '--buyers',
+    '1000',
+    '--good',
+    '60000',
+    '--json',
+  ];
+  const { stdout, stderr } = await runCli(['rehearse', ...crowd, '--kill-node', '--cut-redis'], {
+    env: { ...env },
+  });
+  const report = reportIn(stdout);
+  // What a starved machine may show besides is no subject here; that the accounts balance is.
+  const excused = ['overload', 'redis replicas'];
+  expect(
+    gravest(report).filter(({ name }) => !excused.includes(name)),
+    stderr,
+  ).toEqual([]);
+  expect(report.remarks).toEqual(
+    expect.arrayContaining([
+      expect.stringMatching(/one node was killed/),
+      expect.stringMatching(/one node was cut off from Redis/),
+    ]),
+  );
+  expect(report.totals!.repeated.broken).toBeGreaterThan(0);
+  expect(report.sold!.orders).toBe(report.totals!.requests);
+  expect((await rehearsalsIn(env)).there).toEqual([]);
+});
+
+test('faults need stores that nodes share, and are refused beside open sales', async () => {
+  expect(await callCli(['rehearse', '--kill-node'])).toMatchObject({
+    exitCode: 2,
+    stderr: expect.stringContaining('--kill-node: set REDIS_URL and DATABASE_URL'),
+  });
+  const tls = { REDIS_URL: 'rediss://127.0.0.1:1', DATABASE_URL: 'postgres://127.0.0.1:1/x' };
+  expect(await callCli(['rehearse', '--cut-redis'], { env: tls })).toMatchObject({
+    exitCode: 2,
+    stderr: expect.stringContaining('not through TLS'),
+  });
+  const env = await stores();
+  const node = { redisUrl: env.REDIS_URL, databaseUrl: env.DATABASE_URL, keyPrefix: env.KEY_PREFIX };
+  await using running = await startTestNode(node);
+  await running.ops.create({ id: 'tickets', stock: 5 }, BY.actor);
+  const given = ['--url', running.publicUrl, '--yes', '--kill-node'];
+  const refused = await runCli(['rehearse', ...given], { env: { ...env } });
+  expect(refused).toMatchObject({ exitCode: 2, stderr: expect.stringContaining('add --beside-open-sales') });
+  expect(await running.ops.list()).toMatchObject({ sales: [{ id: 'tickets' }] });
+});
+
 test('stores elsewhere need --yes; half of the stores, and bad values, are refused', async () => {
   const elsewhere = {
     REDIS_URL: 'redis://redis.shop.example',

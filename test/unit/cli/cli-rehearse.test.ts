@@ -40,6 +40,7 @@ describe('the plan', () => {
     [{ rate: '1000000', for: '3600' }, '--rate'],
     [{ url: ['http://shop.example'], nodes: '2' }, '--nodes'],
     [{ url: ['shop.example'] }, '--url'],
+    [{ for: '9', killNode: true }, '--for'],
     [{ stock: 'many', segments: '0' }, '--stock'],
   ])('%j is refused', (options, field) => {
     expect(() => planFrom(options)).toThrow(field);
@@ -118,7 +119,7 @@ function rushOf(crowd: ReturnType<typeof crowdOf>, change: Partial<Rush> = {}): 
     ...{ seconds: secondsOf(crowd, looks), totals: totalsOf(crowd, looks), looks },
     books: { stored: 10, told: 10, lost: [], doubled: [], untold: [] },
     verify: { ok: true, findings: [], committedOrders: 10 } as unknown as Rush['verify'],
-    ...{ buyersAsked: 50, remaining: 0, drainSeconds: 0.2, ...change },
+    ...{ buyersAsked: 50, remaining: 0, drainSeconds: 0.2, faults: [], ...change },
   };
 }
 
@@ -172,6 +173,36 @@ describe('the verdict', () => {
     ];
     expect(names(checks, undefined)).toEqual(['postgres fsync', 'clocks difference']);
     expect(names(checks, rushOf(GOOD, { books: { ...books, lost: ['1'] } }))[0]).toBe('lost orders');
+  });
+});
+
+describe('faults', () => {
+  const faulty = { ...plan, faults: ['kill-node'] as const };
+  const seconds = (bad: number) =>
+    Array.from({ length: 20 }, (_, at) => crowdOf([at === bad ? 5_000 : 1], { committed: 1 }).seconds[0]!);
+  const killed = (at: number) => [{ kind: 'kill-node' as const, from: at, until: at }];
+  const found = (bad: number, faults: Rush['faults']) =>
+    judge(faulty, [], rushOf({ seconds: seconds(bad) }, { faults })).map(({ name }) => name);
+
+  test('slow answers are excused around a fault, and at no other time', () => {
+    expect(found(6, killed(5.5))).toEqual([]);
+    expect(found(3, killed(5.5))).toEqual([]);
+    expect(found(2, killed(5.5))).toEqual(['slow answers']);
+    expect(found(10, killed(5.5))).toEqual(['slow answers']);
+  });
+
+  test('a lost order is never excused; a fault that was not made is named', () => {
+    const lost = { ...rushOf(GOOD).books, lost: ['1'] };
+    const names = judge(faulty, [], rushOf(GOOD, { faults: killed(0.5), books: lost })).map(
+      ({ name }) => name,
+    );
+    expect(names).toEqual(['lost orders']);
+    expect(found(-1, [])).toEqual(['missing faults']);
+  });
+
+  test('the report says what was done', () => {
+    const { remarks } = reportOf(stage, faulty, [], rushOf(GOOD, { faults: killed(4.2) }));
+    expect(remarks).toContain('In second 5 one node was killed. Its buyers went on at the others.');
   });
 });
 

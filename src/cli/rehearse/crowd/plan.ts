@@ -19,10 +19,16 @@ export interface Plan extends Crowding {
   /** A file for the report as a page. */
   readonly report: string | undefined;
   readonly yes: boolean;
+  /** Each hurts one node more, which is started for it. */
+  readonly faults: readonly ('kill-node' | 'cut-redis')[];
+  /** Whether there may be faults while the shop sells on these stores. */
+  readonly besideOpenSales: boolean;
 }
 
 const DEFAULTS = { stock: 1_000, segments: 8, buyers: 5_000, rate: 500, for: 10, good: 1_000, nodes: 1 };
 const MAX_SECONDS = 3_600;
+/** A fault and its end must leave time in which everything is well again. */
+const LEAST_SECONDS_OF_FAULTS = 10;
 /** The crowd keeps every request until the end. */
 export const MAX_REQUESTS = 5_000_000;
 
@@ -46,6 +52,9 @@ export const planOptions = [
     'a running node or gateway for the crowd, instead of own nodes; again for more',
   ).argParser(collect),
   new Option('--report <file>', 'write the report to this file, as a page for a browser'),
+  new Option('--kill-node', 'start one node more, and kill it in mid-rush'),
+  new Option('--cut-redis', 'start one node more, and cut it off from Redis for some seconds in mid-rush'),
+  new Option('--beside-open-sales', 'make faults although sales of the shop are open on these stores'),
   new Option('--clean', 'only remove what killed rehearsals have left'),
   YES_OPTION_OF(),
 ];
@@ -68,6 +77,9 @@ const schema = z.object({
   url: z.array(url).default([]),
   report: z.string().optional(),
   yes: z.boolean().default(false),
+  killNode: z.boolean().default(false),
+  cutRedis: z.boolean().default(false),
+  besideOpenSales: z.boolean().default(false),
 });
 
 /** @throws InvalidInput with all faults at once */
@@ -75,10 +87,20 @@ export function planFrom(options: Readonly<Record<string, unknown>>): Plan {
   const parsed = schema.safeParse(options);
   if (!parsed.success)
     throw invalid(parsed.error.issues.map(({ path, message }) => faultOf(options, path, message)));
-  const { for: seconds, good: goodMs, url: urls, nodes, ...others } = parsed.data;
+  const { for: seconds, good: goodMs, url: urls, nodes, killNode, cutRedis, ...others } = parsed.data;
+  const wanted = [killNode && 'kill-node', cutRedis && 'cut-redis'] as const;
+  const kinds = wanted.filter((kind) => kind !== false);
   const faults = [
     ...(others.rate * seconds > MAX_REQUESTS
       ? [{ field: '--rate', problem: `times --for must be at most ${MAX_REQUESTS} requests` }]
+      : []),
+    ...(kinds.length > 0 && seconds < LEAST_SECONDS_OF_FAULTS
+      ? [
+          {
+            field: '--for',
+            problem: `must be at least ${LEAST_SECONDS_OF_FAULTS} with --${kinds[0]}, so that the end of the fault is seen too`,
+          },
+        ]
       : []),
     ...(urls.length > 0 && nodes !== undefined
       ? [{ field: '--nodes', problem: 'starts nodes, and --url uses those that run: choose one of them' }]
@@ -87,7 +109,7 @@ export function planFrom(options: Readonly<Record<string, unknown>>): Plan {
   if (faults.length > 0) throw invalid(faults);
   return {
     ...others,
-    ...{ seconds, goodMs, report: others.report },
+    ...{ seconds, goodMs, report: others.report, faults: kinds },
     urls: urls.map((text) => text.replace(/\/$/, '')),
     nodes: urls.length > 0 ? 0 : (nodes ?? DEFAULTS.nodes),
   };

@@ -27,6 +27,8 @@ const CONNECT_TIMEOUT_MS = 5_000;
 /** A buyer waits this long before it asks again, and each time longer, up to the longest pause. */
 const FIRST_PAUSE_MS = 100;
 const MAX_PAUSE_MS = 2_000;
+/** A gateway sends nothing to a node whose connections break, for so long. */
+const AVOIDED_MS = 2_000;
 /** Nobody asks longer than this after the last request was due. */
 const PATIENCE_MS = 40_000;
 const MAX_CONNECTIONS = 1_000;
@@ -43,6 +45,8 @@ const seconds: CrowdSecond[] = [];
 const told: ToldOrder[] = [];
 const unanswered = new Set<string>();
 const buyersAsked = new Set<string>();
+/** When connections to each of the URLs last broke. */
+const brokenAt: number[] = [];
 const tokens = new Map<string, string>();
 let [sent, ended] = [0, 0];
 
@@ -98,7 +102,9 @@ async function buy(pools: readonly Pool[], i: number, dueAt: number, giveUpAt: n
     ...identityOf(buyerId),
   };
   for (let attempt = 0; ; attempt++) {
-    const { code, orderId } = await ask(pools[(i + attempt) % pools.length]!, headers);
+    const place = placeFor(pools.length, i + attempt);
+    const { code, orderId } = await ask(pools[place]!, headers);
+    if (code === 'broken') brokenAt[place] = performance.now();
     const pauseMs = Math.min(MAX_PAUSE_MS, FIRST_PAUSE_MS * 2 ** attempt) * (0.5 + Math.random());
     const isLast = performance.now() - start + pauseMs > giveUpAt;
     if (isOpen(code) && !isLast) {
@@ -113,6 +119,15 @@ async function buy(pools: readonly Pool[], i: number, dueAt: number, giveUpAt: n
     if (orderId !== undefined) told.push({ orderId, buyerId, committed: code === 'committed' });
     return;
   }
+}
+
+/** Passes by those whose connections broke lately, unless all did. */
+function placeFor(count: number, wanted: number): number {
+  for (let i = 0; i < count; i++) {
+    const place = (wanted + i) % count;
+    if (performance.now() - (brokenAt[place] ?? Number.NEGATIVE_INFINITY) > AVOIDED_MS) return place;
+  }
+  return wanted % count;
 }
 
 function secondOf(dueAt: number): CrowdSecond {

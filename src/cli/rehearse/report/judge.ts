@@ -8,6 +8,7 @@ import { isLagging, REPLICA_ADVICE, replicaText } from '../../doctor/redis-repli
 import { number, plural } from '../../terminal/output.ts';
 import type { Plan } from '../crowd/plan.ts';
 import type { Books } from '../stage/books.ts';
+import { type Fault, isExcused } from '../stage/fault.ts';
 import type { Look } from '../stage/watch.ts';
 import type { Second, Totals } from './figures.ts';
 
@@ -28,6 +29,7 @@ export interface Rush {
   readonly remaining: number | undefined;
   /** From the last answer until all orders were in Postgres; `undefined`: not within the limit. */
   readonly drainSeconds: number | undefined;
+  readonly faults: readonly Fault[];
 }
 
 /** A crowd that is this late has not sent the wanted rate. */
@@ -117,7 +119,26 @@ function ofBooks({ stock }: Plan, { books, verify, buyersAsked, remaining, total
 }
 
 function ofRush(plan: Plan, rush: Rush): Reason[] {
-  return [...limits(rush), ...lateCrowd(rush), ...replicas(rush), ...answers(plan, rush), ...drain(rush)];
+  return [
+    ...limits(rush),
+    ...lateCrowd(rush),
+    ...missingFaults(plan, rush),
+    ...replicas(rush),
+    ...answers(plan, rush),
+    ...drain(rush),
+  ];
+}
+
+function missingFaults({ faults: wanted }: Plan, { faults }: Rush): Reason[] {
+  const missing = wanted.filter((kind) => !faults.some((fault) => fault.kind === kind));
+  if (missing.length === 0) return [];
+  return [
+    {
+      name: 'missing faults',
+      what: `The rush had ended before ${missing.join(' and ')} was done.`,
+      advice: 'Choose a longer time with --for.',
+    },
+  ];
 }
 
 function limits({ totals }: Rush): Reason[] {
@@ -163,9 +184,11 @@ function replicas({ looks }: Rush): Reason[] {
   ];
 }
 
-function answers({ goodMs, rate }: Plan, { totals, seconds }: Rush): Reason[] {
+function answers({ goodMs, rate }: Plan, { totals, seconds: all, faults }: Rush): Reason[] {
+  const seconds = all.filter(({ second }) => !isExcused(second, faults));
   const open = totals.ended.no_answer ?? 0;
-  const repeated = Object.values(totals.repeated).reduce((sum, times) => sum + times, 0);
+  const repeated = seconds.reduce((sum, second) => sum + second.repeated, 0);
+  const due = seconds.reduce((sum, second) => sum + second.due, 0);
   const slow = seconds.filter(({ p99Ms }) => (p99Ms ?? 0) > goodMs);
   const worst = Math.max(0, ...slow.map(({ p99Ms }) => p99Ms ?? 0));
   const strange = Object.entries(totals.ended).filter(([code]) =>
@@ -187,11 +210,11 @@ function answers({ goodMs, rate }: Plan, { totals, seconds }: Rush): Reason[] {
           },
         ]
       : []),
-    ...(repeated > MAX_REPEATED_SHARE * totals.requests
+    ...(repeated > MAX_REPEATED_SHARE * due
       ? [
           {
             name: 'overload',
-            what: `Buyers had to ask again ${number(repeated)} times in ${plural(totals.requests, 'request')} (${countsText(totals.repeated)}).`,
+            what: `Buyers had to ask again ${number(repeated)} times in ${plural(due, 'request')} (in all: ${countsText(totals.repeated)}).`,
             advice: `At ${number(rate)} requests/s this is too small: add nodes or workers where Node is busy, segments or primaries where Redis is.`,
           },
         ]
@@ -228,8 +251,12 @@ export function countsText(counts: Readonly<Record<string, number>>): string {
 }
 
 /** The first second in which something left its bounds, in one sentence; `undefined`: nothing did. */
-export function brokeFirst({ goodMs }: Plan, { seconds }: Pick<Rush, 'seconds'>): string | undefined {
+export function brokeFirst(
+  { goodMs }: Plan,
+  { seconds, faults }: Pick<Rush, 'seconds' | 'faults'>,
+): string | undefined {
   for (const one of seconds) {
+    if (isExcused(one.second, faults)) continue;
     const what = brokenIn(one, goodMs);
     if (what.length > 0)
       return `In second ${one.second + 1}, at ${number(one.due)} requests/s, ${what.join('; ')}.`;

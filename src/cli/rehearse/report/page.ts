@@ -10,6 +10,7 @@ const STYLE = `
   --go: #116329; --no: #a40e26; --s0: #1a7f37; --s1: #0b62b8; --s2: #b35900; --s3: #a40e26; }
 @media (prefers-color-scheme: dark) { :root { --ink: #e6edf3; --faint: #9da7b1; --paper: #0d1117; --rule: #30363d; --box: #161b22;
   --go: #56d364; --no: #ff7b72; --s0: #3fb950; --s1: #58a6ff; --s2: #e3a14f; --s3: #ff7b72; } }
+@media (max-width: 30rem) { svg text { font-size: 22px; } }
 @media print { :root { color-scheme: light; --ink: #000; --faint: #444; --paper: #fff; --rule: #bbb; --box: #fff; --go: #116329;
   --no: #a40e26; --s0: #1a7f37; --s1: #0b62b8; --s2: #b35900; --s3: #a40e26; } section, figure, li { break-inside: avoid; } }
 * { box-sizing: border-box; }

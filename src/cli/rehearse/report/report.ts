@@ -2,6 +2,7 @@
 import type { Check } from '../../doctor/check.ts';
 import { columns, number, plural } from '../../terminal/output.ts';
 import type { Plan } from '../crowd/plan.ts';
+import { faultText } from '../stage/fault.ts';
 import type { Second, Totals } from './figures.ts';
 import { brokeFirst, countsText, judge, type Reason, type Rush } from './judge.ts';
 import { type Size, sizesOf } from './size.ts';
@@ -70,6 +71,7 @@ function remarksOf(
           'Everything ran in one process with embedded stores: this is no size for a real sale. Set REDIS_URL and DATABASE_URL to rehearse one.',
         ]
       : []),
+    ...(rush?.faults.map(faultText) ?? []),
     ...(rush && plan.nodes > 0
       ? ['The crowd ran on the same machine as the nodes, so its own work is part of every figure.']
       : []),
