@@ -79,7 +79,8 @@ export const rehearse: CommandSpec = {
     const token = identityOf(config);
     refuseHalf(config, plan);
     refuseFaults(config, plan);
-    refuseUnasked(config, plan);
+    // To remove what is left loads nothing.
+    if (options.clean !== true) refuseUnasked(config, plan);
     const interruption = watchSignals();
     try {
       if (options.clean === true) return await clean(invocation, plan, interruption);

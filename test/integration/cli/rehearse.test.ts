@@ -4,20 +4,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest';
-import type { RehearsalReport } from '../../../src/cli/rehearse/report/report.ts';
-import { isRehearsal } from '../../../src/engine/sale/rehearsal.ts';
 import { BY } from '../../support/author.ts';
 import { callCli, RunningCli, runCli } from '../../support/cli.ts';
 import { freshDatabase, freshPrefix, redisAdminUrl, redisUrl, until } from '../../support/fixtures.ts';
 import { startTestNode } from '../../support/node.ts';
+import { gravest, namesIn, rehearsalsIn, reportIn, SMALL, stores } from '../../support/rehearsals.ts';
 import { PostgresServer } from '../../support/servers/postgres-server.ts';
 import { RedisServer } from '../../support/servers/redis-server.ts';
 import { query } from '../../support/truth.ts';
 
-/** A crowd that a busy machine serves too; `--good` is no subject of these tests. */
-const SMALL = ['--rate', '60', '--for', '1', '--stock', '20', '--buyers', '40', '--good', '60000', '--json'];
-/** The crowd of these tests shares the machine with other tests, so only this may stop it. */
-const LATE = 'the crowd was late';
 /** What every node writes at its start and its end. */
 const OF_PROCESSES = ['worker_leases', 'processes'];
 
@@ -33,20 +28,6 @@ afterAll(() => postgres[Symbol.asyncDispose]());
 afterEach(() => {
   vi.restoreAllMocks();
 });
-
-interface Stores {
-  readonly REDIS_URL: string;
-  readonly DATABASE_URL: string;
-  readonly KEY_PREFIX: string;
-}
-
-async function stores(): Promise<Stores> {
-  return { REDIS_URL: redisUrl(), DATABASE_URL: await postgres.createDatabase(), KEY_PREFIX: freshPrefix() };
-}
-
-const reportIn = (stdout: string) => JSON.parse(stdout) as RehearsalReport;
-const namesIn = (stdout: string) => reportIn(stdout).reasons.map(({ name }) => name);
-const gravest = (report: RehearsalReport) => report.reasons.filter(({ name }) => name !== LATE);
 
 async function tablesOf(url: string): Promise<Record<string, unknown[]>> {
   const tables = await query<{ name: string }>(
@@ -72,19 +53,8 @@ async function keysOf(prefix: string): Promise<string[]> {
   return keys.sort();
 }
 
-/** The sales that are there or were deleted, by their ids. */
-async function rehearsalsIn({ DATABASE_URL }: Stores) {
-  const [there, deleted] = await Promise.all(
-    ['sales', 'deleted_sales WHERE deleted_at IS NOT NULL'].map((from) =>
-      query<{ id: string }>(DATABASE_URL, `SELECT id FROM ${from}`),
-    ),
-  );
-  const ids = (rows: { id: string }[]) => rows.map(({ id }) => id).filter(isRehearsal);
-  return { there: ids(there!), deleted: ids(deleted!) };
-}
-
 test('on Redis and Postgres: go, and nothing is left but what every deleted sale leaves', async () => {
-  const env = await stores();
+  const env = await stores(postgres);
   const node = await startTestNode({
     redisUrl: env.REDIS_URL,
     databaseUrl: env.DATABASE_URL,
@@ -143,7 +113,7 @@ test('on the embedded default: go, but no size for a real sale', async () => {
 const LONG = ['--rate', '40', '--for', '600', '--stock', '20'];
 
 test('Ctrl-C removes the sale', async () => {
-  const env = await stores();
+  const env = await stores(postgres);
   await using cli = new RunningCli(['rehearse', ...LONG], { env: { ...env } });
   await cli.said(/The crowd comes/);
   const [saleId] = (await rehearsalsIn(env)).there;
@@ -153,7 +123,7 @@ test('Ctrl-C removes the sale', async () => {
 });
 
 test('a rehearsal that is killed ends its nodes, and --clean removes its sale', async () => {
-  const env = await stores();
+  const env = await stores(postgres);
   await using cli = new RunningCli(['rehearse', ...LONG], { env: { ...env } });
   await cli.said(/The crowd comes/);
   const [saleId] = (await rehearsalsIn(env)).there;
@@ -169,70 +139,6 @@ test('a rehearsal that is killed ends its nodes, and --clean removes its sale', 
   expect(await rehearsalsIn(env)).toEqual({ there: [], deleted: [saleId] });
 });
 
-test('a crowd to a running node, whose limits for one address are named as the reason', async () => {
-  const env = await stores();
-  await using node = await startTestNode({
-    ...{ redisUrl: env.REDIS_URL, databaseUrl: env.DATABASE_URL, keyPrefix: env.KEY_PREFIX },
-    env: { RATE_LIMIT_ADDRESS: '5/1' },
-  });
-  const { exitCode, stdout } = await runCli(['rehearse', ...SMALL, '--url', node.publicUrl], {
-    env: { OPS_URL: node.opsUrl, OPS_TOKEN: node.opsToken },
-  });
-  expect(exitCode).toBe(3);
-  expect(namesIn(stdout)).toContain('limits of admission');
-  expect(reportIn(stdout).totals!.nodeMicros).toBeGreaterThan(0);
-  expect((await rehearsalsIn(env)).there).toEqual([]);
-});
-
-test('buyers with tokens: signed with the secret; with those of others it is refused', async () => {
-  const env = await stores();
-  const jwt = { BUYER_AUTH: 'jwt', JWT_SECRET: 'a-secret-of-more-than-32-characters!', JWT_AUDIENCE: 'shop' };
-  const { stdout, stderr } = await runCli(['rehearse', ...SMALL], { env: { ...env, ...jwt } });
-  expect(gravest(reportIn(stdout)), stderr).toEqual([]);
-  expect(reportIn(stdout).sold!.orders).toBe(20);
-  const alien = { BUYER_AUTH: 'jwt', JWT_JWKS_URL: 'https://keys.example/jwks' };
-  expect(await callCli(['rehearse'], { env: alien })).toMatchObject({
-    exitCode: 2,
-    stderr: expect.stringContaining('Set BUYER_AUTH=header to rehearse'),
-  });
-});
-
-test('a node is killed and another is cut off from Redis in the rush: every buyer goes on elsewhere', async () => {
-  const env = await stores();
-  const crowd = [
-    '--rate',
-    '30',
-    '--for',
-    '10',
-    '--stock',
-    '1000',
-    '--buyers',
-    '1000',
-    '--good',
-    '60000',
-    '--json',
-  ];
-  const { stdout, stderr } = await runCli(['rehearse', ...crowd, '--kill-node', '--cut-redis'], {
-    env: { ...env },
-  });
-  const report = reportIn(stdout);
-  // What a starved machine may show besides is no subject here; that the accounts balance is.
-  const excused = ['overload', 'redis replicas'];
-  expect(
-    gravest(report).filter(({ name }) => !excused.includes(name)),
-    stderr,
-  ).toEqual([]);
-  expect(report.remarks).toEqual(
-    expect.arrayContaining([
-      expect.stringMatching(/one node was killed/),
-      expect.stringMatching(/one node was cut off from Redis/),
-    ]),
-  );
-  expect(report.totals!.repeated.broken).toBeGreaterThan(0);
-  expect(report.sold!.orders).toBe(report.totals!.requests);
-  expect((await rehearsalsIn(env)).there).toEqual([]);
-});
-
 test('faults need stores that nodes share, and are refused beside open sales', async () => {
   expect(await callCli(['rehearse', '--kill-node'])).toMatchObject({
     exitCode: 2,
@@ -243,7 +149,7 @@ test('faults need stores that nodes share, and are refused beside open sales', a
     exitCode: 2,
     stderr: expect.stringContaining('not through TLS'),
   });
-  const env = await stores();
+  const env = await stores(postgres);
   const node = { redisUrl: env.REDIS_URL, databaseUrl: env.DATABASE_URL, keyPrefix: env.KEY_PREFIX };
   await using running = await startTestNode(node);
   await running.ops.create({ id: 'tickets', stock: 5 }, BY.actor);
@@ -251,6 +157,14 @@ test('faults need stores that nodes share, and are refused beside open sales', a
   const refused = await runCli(['rehearse', ...given], { env: { ...env } });
   expect(refused).toMatchObject({ exitCode: 2, stderr: expect.stringContaining('add --beside-open-sales') });
   expect(await running.ops.list()).toMatchObject({ sales: [{ id: 'tickets' }] });
+});
+
+test('tokens that only others can sign are refused', async () => {
+  const alien = { BUYER_AUTH: 'jwt', JWT_JWKS_URL: 'https://keys.example/jwks' };
+  expect(await callCli(['rehearse'], { env: alien })).toMatchObject({
+    exitCode: 2,
+    stderr: expect.stringContaining('Set BUYER_AUTH=header to rehearse'),
+  });
 });
 
 test('stores elsewhere need --yes; half of the stores, and bad values, are refused', async () => {
@@ -294,7 +208,7 @@ test('no-go: a Postgres without fsync and synchronous_commit, and with too few c
 
 test('no-go: a Redis that evicts, and a clock that is ahead of those of the stores', async () => {
   await using redis = await RedisServer.start({ extraArgs: ['--maxmemory-policy', 'allkeys-lru'] });
-  const env = { REDIS_URL: redis.productUrl, DATABASE_URL: (await stores()).DATABASE_URL };
+  const env = { REDIS_URL: redis.productUrl, DATABASE_URL: (await stores(postgres)).DATABASE_URL };
   const real = Date.now;
   vi.spyOn(Date, 'now').mockImplementation(() => real() + 2_000);
   const { exitCode, stdout } = await callCli(['rehearse', ...SMALL], { env });
@@ -311,7 +225,7 @@ test('no-go: a replica of Redis that does not follow', async () => {
   await until(async () => (await admin.info('replication')).includes('state=online'), {
     what: 'the replica follows',
   });
-  const { DATABASE_URL } = await stores();
+  const { DATABASE_URL } = await stores(postgres);
   await replica.pause();
   try {
     await until(
