@@ -7,7 +7,8 @@
  * From the moment the sale exists, every way out of here removes it, also Ctrl-C and errors. If this process is killed, its
  * nodes stop by themselves, and the next rehearsal removes the sale (shadow-sale.ts).
  */
-import { writeFile } from 'node:fs/promises';
+import { access, constants, writeFile } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import type { Config } from '../../config/config.ts';
 import { isLoopback } from '../../config/values/hosts.ts';
 import { redisUrls } from '../../config/values/redis-urls.ts';
@@ -19,7 +20,14 @@ import { checkClocks } from '../doctor/clocks.ts';
 import { checkPostgres } from '../doctor/postgres.ts';
 import { checkRedis } from '../doctor/redis.ts';
 import { checkRuntime } from '../doctor/runtime.ts';
-import { EXIT_NO_GO, EXIT_OK, type ExitCode, NotConfirmed, UsageError } from '../terminal/explain.ts';
+import {
+  describe,
+  EXIT_NO_GO,
+  EXIT_OK,
+  type ExitCode,
+  NotConfirmed,
+  UsageError,
+} from '../terminal/explain.ts';
 import { note, plural, print, printJson } from '../terminal/output.ts';
 import { type Interruption, watchSignals } from '../terminal/signals.ts';
 import { type Plan, planFrom, planOptions } from './crowd/plan.ts';
@@ -79,6 +87,7 @@ export const rehearse: CommandSpec = {
     const token = identityOf(config);
     refuseHalf(config, plan);
     refuseFaults(config, plan);
+    if (plan.report !== undefined) await refuseUnwritable(plan.report);
     // To remove what is left loads nothing.
     if (options.clean !== true) refuseUnasked(config, plan);
     const interruption = watchSignals();
@@ -113,6 +122,15 @@ export function identityOf({
     ...(jwtAudience !== undefined && { audience: jwtAudience }),
     ...(jwtIssuer !== undefined && { issuer: jwtIssuer }),
   };
+}
+
+/** Before the rehearsal, so that its report is not lost. @throws UsageError */
+async function refuseUnwritable(file: string): Promise<void> {
+  try {
+    await access(dirname(file), constants.W_OK);
+  } catch (error) {
+    throw new UsageError(`--report ${file} can't be written: ${describe(error)}`);
+  }
 }
 
 /** @throws UsageError */

@@ -179,6 +179,10 @@ test('stores elsewhere need --yes; half of the stores, and bad values, are refus
   const { DATABASE_URL: _, ...half } = elsewhere;
   expect(await callCli(['rehearse', '--yes'], { env: half })).toMatchObject({ exitCode: 2 });
   expect(await callCli(['rehearse', '--nodes', '2'])).toMatchObject({ exitCode: 2 });
+  expect(await callCli(['rehearse', '--report', '/no/such/folder/a.html'])).toMatchObject({
+    exitCode: 2,
+    stderr: expect.stringContaining('--report /no/such/folder/a.html can'),
+  });
   expect(await callCli(['rehearse', '--rate', 'fast'])).toMatchObject({
     exitCode: 2,
     stderr: expect.stringContaining('--rate is "fast"'),

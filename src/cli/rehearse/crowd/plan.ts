@@ -40,8 +40,8 @@ export const planOptions = [
   new Option('--for <seconds>', `how long they come (default: ${DEFAULTS.for})`),
   new Option(
     '--arrivals <shape>',
-    'steady: the rate all the time. rush: for a fifth of the time, then it falls to a tenth. waves: five times the rate ' +
-      'and then a tenth of it (default: rush)',
+    'steady: the rate all the time. rush: for a fifth of the time, then it falls to a tenth. waves: the rate ' +
+      'and a tenth of it in turn, five times (default: rush)',
   ).choices(ARRIVALS),
   new Option('--stock <n>', `units for sale, one per buyer (default: ${DEFAULTS.stock})`),
   new Option('--segments <n>', `parts of the stock (default: ${DEFAULTS.segments})`),

@@ -10,7 +10,6 @@ const STYLE = `
   --go: #116329; --no: #a40e26; --s0: #1a7f37; --s1: #0b62b8; --s2: #b35900; --s3: #a40e26; }
 @media (prefers-color-scheme: dark) { :root { --ink: #e6edf3; --faint: #9da7b1; --paper: #0d1117; --rule: #30363d; --box: #161b22;
   --go: #56d364; --no: #ff7b72; --s0: #3fb950; --s1: #58a6ff; --s2: #e3a14f; --s3: #ff7b72; } }
-@media (max-width: 30rem) { svg text { font-size: 22px; } }
 @media print { :root { color-scheme: light; --ink: #000; --faint: #444; --paper: #fff; --rule: #bbb; --box: #fff; --go: #116329;
   --no: #a40e26; --s0: #1a7f37; --s1: #0b62b8; --s2: #b35900; --s3: #a40e26; } section, figure, li { break-inside: avoid; } }
 * { box-sizing: border-box; }
@@ -27,6 +26,8 @@ rect.s0 { fill: var(--s0); } rect.s1 { fill: var(--s1); } rect.s2 { fill: var(--
 .key { display: inline-block; width: .8em; height: .8em; margin: 0 .3em 0 .8em; } .k0 { background: var(--s0); } .k1 { background: var(--s1); } .k2 { background: var(--s2); } .k3 { background: var(--s3); }
 .scroll { overflow-x: auto; } table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 th, td { padding: .2rem .6rem; border-bottom: 1px solid var(--rule); text-align: right; vertical-align: top; } .left th, .left td { text-align: left; }
+/* A chart shrinks with the page, and its text with it. */
+@media (max-width: 30rem) { svg text { font-size: 22px; } }
 .key { print-color-adjust: exact; } rect, path { print-color-adjust: exact; }
 `;
 
