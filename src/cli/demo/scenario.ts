@@ -4,6 +4,7 @@ import { Option } from 'commander';
 import { z } from 'zod';
 import { whole } from '../../config/values/schemas.ts';
 import { InvalidInput } from '../../engine/errors.ts';
+import { seededRandom } from '../command/seeded-random.ts';
 
 export interface Scenario {
   readonly stock: number;
@@ -68,7 +69,7 @@ export function scenarioName(scenario: Scenario): string {
 
 /** The buyer of each request, as offsets from FIRST_BUYER. */
 export function drawBuyers({ requests, buyers, seed }: Scenario): Uint32Array {
-  const random = mulberry32(seed);
+  const random = seededRandom(seed);
   return Uint32Array.from({ length: requests }, () => Math.floor(random() * buyers));
 }
 
@@ -78,15 +79,4 @@ export function drawBuyers({ requests, buyers, seed }: Scenario): Uint32Array {
  */
 export function dueMs(place: number, withinMs: number): number {
   return Math.sqrt(place) * withinMs;
-}
-
-/** A small seeded generator of numbers from 0 to below 1, even enough to draw buyers with. */
-function mulberry32(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
 }

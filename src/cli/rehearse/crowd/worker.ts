@@ -8,6 +8,7 @@ import { performance } from 'node:perf_hooks';
 import { setTimeout as delay, setImmediate as turn } from 'node:timers/promises';
 import { parentPort, workerData } from 'node:worker_threads';
 import { Pool } from 'undici';
+import { seededRandom } from '../../command/seeded-random.ts';
 import { dueTimes } from './arrivals.ts';
 import {
   add,
@@ -159,18 +160,8 @@ function tokenOf({ secret, audience, issuer }: BuyerTokens, buyerId: string): st
   return `${signed}.${createHmac('sha256', secret).update(signed).digest('base64url')}`;
 }
 
-/** A small seeded generator, so that all threads know the same times. */
-function randomOf(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
-
-const due = dueTimes(orders.crowding, randomOf(orders.seed));
+// All threads know the same times.
+const due = dueTimes(orders.crowding, seededRandom(orders.seed));
 const share = orders.crowding.rate / orders.parts / orders.urls.length;
 const pools = orders.urls.map(
   (url) =>
