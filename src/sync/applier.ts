@@ -1,6 +1,7 @@
 /**
- * Applies batches to Postgres and announces them, two at a time: while one commit waits for the disk, the next batch
- * does its work (migrations/023-queue.sql).
+ * Applies batches to Postgres and announces them. Beside a large batch a second one is under way: while the commit of the
+ * first waits for the disk, the second does its work (migrations/023-queue.sql). Small batches follow each other: a second
+ * one would wait for the rows that the first has locked, and the orders that arrive meanwhile would wait for both.
  *
  *   begun ──> applied ──> announced
  *     ├──the cursors have moved──> an earlier batch was under way: tried once more after it
@@ -26,6 +27,13 @@ import type { HeldSales } from './held-sales.ts';
 import type { SyncStores } from './sync-stores.ts';
 
 const MAX_UNDER_WAY = 2;
+/** A batch is large if it has this share of the orders that a batch may have. */
+const LARGE_SHARE = 1 / 20;
+
+export interface ApplierOptions extends SyncStores {
+  /** The most orders that a batch has. */
+  readonly batchRows: number;
+}
 
 interface UnderWay {
   readonly sales: ReadonlySet<string>;
@@ -39,14 +47,16 @@ export class Applier {
   readonly #sales: HeldSales;
   readonly #ended: () => void;
   readonly #underWay = new Set<UnderWay>();
+  readonly #largeOrders: number;
   #failure: { readonly error: unknown } | undefined;
 
   /** @param ended called whenever a batch has ended, successfully or not */
-  constructor(stores: SyncStores, teller: WatermarkTeller, sales: HeldSales, ended: () => void) {
-    this.#stores = stores;
+  constructor(options: ApplierOptions, teller: WatermarkTeller, sales: HeldSales, ended: () => void) {
+    this.#stores = options;
     this.#teller = teller;
     this.#sales = sales;
     this.#ended = ended;
+    this.#largeOrders = options.batchRows * LARGE_SHARE;
   }
 
   /** Starts a batch. Resolves when another may start. */
@@ -63,7 +73,8 @@ export class Applier {
       });
     const own = { sales: salesOf(batch), ended };
     this.#underWay.add(own);
-    if (this.#underWay.size >= MAX_UNDER_WAY) await Promise.race(endsOf(this.#underWay));
+    const most = batch.orders >= this.#largeOrders ? MAX_UNDER_WAY : 1;
+    while (this.#underWay.size >= most) await Promise.race(endsOf(this.#underWay));
   }
 
   /** Resolves when all batches have ended. */

@@ -1,23 +1,27 @@
 /** The applier's reaction when Postgres reports that a cursor has moved. The test ends each of two concurrent statements. */
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import type { Watermark } from '../../../src/engine/contract.ts';
-import { Applier } from '../../../src/sync/applier.ts';
+import { Applier, type ApplierOptions } from '../../../src/sync/applier.ts';
 import type { Batch } from '../../../src/sync/apply/batch.ts';
 import type { WatermarkTeller } from '../../../src/sync/apply/watermark-teller.ts';
 import type { HeldSales } from '../../../src/sync/held-sales.ts';
-import type { SyncStores } from '../../../src/sync/sync-stores.ts';
 
 const SALE = 'sale';
 const CURSOR_MOVED = Object.assign(new Error('1 of 1 cursors were elsewhere'), { code: 'SK001' });
 
 const tailAt = (seq: number) => String(4_294_967_296 * 1_000 + seq);
 
-function batchAt(seq: number): Batch {
+/** Orders of a large batch, if a batch may have BATCH_ROWS. */
+const LARGE = 5;
+const BATCH_ROWS = 100;
+
+function batchAt(seq: number, orders = 1): Batch {
   const place = { saleId: SALE, segment: 0, generation: 1 };
   const order = { orderId: tailAt(seq), buyerId: `buyer-${seq}`, quantity: 1, key: '' };
   const entry = { seq, tail: tailAt(seq), previous: tailAt(seq - 1), ordersSoFar: seq, orders: [order] };
   const [from, to] = [seq - 1, seq].map((at) => ({ ...place, seq: at, tail: tailAt(at) }));
-  return { slices: [{ from, to, entries: [entry], units: 1 }], orders: 1 } as unknown as Batch;
+  return { slices: [{ from, to, entries: [entry], units: 1 }], orders } as unknown as Batch;
 }
 
 interface Statement {
@@ -46,7 +50,7 @@ function begun() {
     },
   };
   const applier = new Applier(
-    { db, events: { applied() {} } } as unknown as SyncStores,
+    { db, events: { applied() {} }, batchRows: BATCH_ROWS } as unknown as ApplierOptions,
     teller as unknown as WatermarkTeller,
     sales as unknown as HeldSales,
     () => {},
@@ -54,9 +58,18 @@ function begun() {
   return { applier, statements, released, announced };
 }
 
+/** Whether another batch may start: what `begin` has returned is resolved. */
+function turnOf(begun: Promise<void>) {
+  const turn = { hasCome: false };
+  void begun.then(() => {
+    turn.hasCome = true;
+  });
+  return turn;
+}
+
 test('another sync has applied a batch: the sale is released, and the loop does not fail', async () => {
   const { applier, statements, released, announced } = begun();
-  await applier.begin(batchAt(1));
+  void applier.begin(batchAt(1));
   statements[0]!.reject(CURSOR_MOVED);
   await applier.settled();
   expect(released).toEqual([SALE]);
@@ -66,8 +79,8 @@ test('another sync has applied a batch: the sale is released, and the loop does 
 
 test('a batch that came before the commit of its predecessor is tried again, and the sale is not released', async () => {
   const { applier, statements, released, announced } = begun();
-  await applier.begin(batchAt(1));
-  const second = applier.begin(batchAt(2));
+  await applier.begin(batchAt(1, LARGE));
+  const second = applier.begin(batchAt(2, LARGE));
   statements[1]!.reject(CURSOR_MOVED);
   statements[0]!.resolve();
   await second;
@@ -78,9 +91,30 @@ test('a batch that came before the commit of its predecessor is tried again, and
   expect(released).toEqual([]);
 });
 
+test('beside a large batch a second one may start, and no third one', async () => {
+  const { applier, statements } = begun();
+  await applier.begin(batchAt(1, LARGE));
+  const third = turnOf(applier.begin(batchAt(2, LARGE)));
+  await nextTurn();
+  expect(third.hasCome).toBe(false);
+  statements[0]!.resolve();
+  await expect.poll(() => third.hasCome).toBe(true);
+});
+
+test('after a small batch the next one starts when all before it have ended', async () => {
+  const { applier, statements } = begun();
+  await applier.begin(batchAt(1, LARGE));
+  const third = turnOf(applier.begin(batchAt(2, LARGE - 1)));
+  statements[0]!.resolve();
+  await nextTurn();
+  expect(third.hasCome).toBe(false);
+  statements[1]!.resolve();
+  await expect.poll(() => third.hasCome).toBe(true);
+});
+
 test('a failure of the database is the failure of the loop', async () => {
   const { applier, statements, released } = begun();
-  await applier.begin(batchAt(1));
+  void applier.begin(batchAt(1));
   const failure = new Error('the server has gone');
   statements[0]!.reject(failure);
   await applier.settled();
