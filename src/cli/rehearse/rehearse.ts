@@ -13,6 +13,7 @@ import type { Config } from '../../config/config.ts';
 import { isLoopback } from '../../config/values/hosts.ts';
 import { redisUrls } from '../../config/values/redis-urls.ts';
 import { StockadeError } from '../../engine/errors.ts';
+import type { BuyerTokens } from '../command/buyer-token.ts';
 import { type CommandSpec, type Invocation, QUIET, SALE_SETTINGS } from '../command/command.ts';
 import { withOperations } from '../command/open-operations.ts';
 import type { Check } from '../doctor/check.ts';
@@ -31,7 +32,6 @@ import {
 import { note, plural, print, printJson } from '../terminal/output.ts';
 import { type Interruption, watchSignals } from '../terminal/signals.ts';
 import { type Plan, planFrom, planOptions } from './crowd/plan.ts';
-import type { BuyerTokens } from './crowd/protocol.ts';
 import { ofChecks } from './report/judge.ts';
 import { reportPage } from './report/page.ts';
 import { type RehearsalReport, reportOf, reportText, type Stage } from './report/report.ts';

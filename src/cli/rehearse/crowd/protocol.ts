@@ -1,4 +1,5 @@
 /** What the rehearsal tells a thread of its crowd, and what it hears from it. */
+import type { BuyerTokens } from '../../command/buyer-token.ts';
 import type { Crowding } from './arrivals.ts';
 
 export interface CrowdOrders {
@@ -15,12 +16,6 @@ export interface CrowdOrders {
   readonly seed: number;
   /** Unix time in milliseconds at which the crowd begins. */
   readonly startAtMs: number;
-}
-
-export interface BuyerTokens {
-  readonly secret: string;
-  readonly audience?: string;
-  readonly issuer?: string;
 }
 
 /** The requests that were due in one second of the crowd. Each is counted where it was due, whenever it was answered. */

@@ -3,16 +3,15 @@
  * time: so a buyer who had to wait for a connection has waited. A buyer who learns nothing definite asks again with the same
  * key, at the next node if there are several.
  */
-import { createHmac } from 'node:crypto';
 import { performance } from 'node:perf_hooks';
 import { setTimeout as delay, setImmediate as turn } from 'node:timers/promises';
 import { parentPort, workerData } from 'node:worker_threads';
 import { Pool } from 'undici';
+import { type BuyerTokens, signBuyerToken } from '../../command/buyer-token.ts';
 import { seededRandom } from '../../command/seeded-random.ts';
 import { dueTimes } from './arrivals.ts';
 import {
   add,
-  type BuyerTokens,
   type CrowdMessage,
   type CrowdOrders,
   type CrowdSecond,
@@ -28,6 +27,7 @@ const CONNECT_TIMEOUT_MS = 5_000;
 /** A buyer waits this long before it asks again, and each time longer, up to the longest pause. */
 const FIRST_PAUSE_MS = 100;
 const MAX_PAUSE_MS = 2_000;
+const TOKEN_SECONDS = 7_200;
 /** A gateway sends nothing to a node whose connections break, for so long. */
 const AVOIDED_MS = 2_000;
 /** Nobody asks longer than this after the last request was due. */
@@ -144,20 +144,9 @@ function identityOf(buyerId: string): Record<string, string> {
 }
 
 function newToken(keys: BuyerTokens, buyerId: string): string {
-  const token = tokenOf(keys, buyerId);
+  const token = signBuyerToken(keys, buyerId, TOKEN_SECONDS);
   tokens.set(buyerId, token);
   return token;
-}
-
-const TOKEN_SECONDS = 7_200;
-const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
-
-/** A token as the shop's own program makes it. */
-function tokenOf({ secret, audience, issuer }: BuyerTokens, buyerId: string): string {
-  const exp = Math.floor(Date.now() / 1_000) + TOKEN_SECONDS;
-  const claims = { sub: buyerId, exp, ...(audience && { aud: audience }), ...(issuer && { iss: issuer }) };
-  const signed = `${part({ alg: 'HS256', typ: 'JWT' })}.${part(claims)}`;
-  return `${signed}.${createHmac('sha256', secret).update(signed).digest('base64url')}`;
 }
 
 // All threads know the same times.
