@@ -12,6 +12,8 @@ RUN npm ci --ignore-scripts
 COPY tsconfig.json tsconfig.build.json ./
 COPY scripts scripts
 COPY src src
+# `stockade demo --queue` shows this page.
+COPY examples/shop-page/page examples/shop-page/page
 # The build needs the development packages, the program does not. Of uWebSockets.js one binary of 26 is for this system.
 RUN npm run build \
   && npm prune --omit=dev --ignore-scripts \

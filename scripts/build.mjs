@@ -23,6 +23,7 @@ execFileSync(process.execPath, [join(typescript, 'bin', 'tsc'), '-p', join(root,
   stdio: 'inherit',
 });
 const ASSETS = [
+  'cli/demo/queue/page',
   'http/ops/console',
   'http/description/page.css',
   'locks/lua',
@@ -32,6 +33,10 @@ const ASSETS = [
 for (const assets of ASSETS) {
   cpSync(join(root, 'src', assets), join(root, 'dist', assets), { recursive: true });
 }
+// `stockade demo --queue` shows the page of this example.
+cpSync(join(root, 'examples/shop-page/page'), join(root, 'dist/cli/demo/queue/shop-page'), {
+  recursive: true,
+});
 await putNewPglite(join(root, 'dist', 'node', 'stores', 'new-pglite.tar.gz'));
 
 // Not imported above: without the development packages, the message there comes first.

@@ -2,13 +2,17 @@
  * Tries the promises of Stockade: it starts a node, sends it requests of a crowd over real sockets, and compares the answers
  * with the orders in Postgres.
  */
+import { randomBytes } from 'node:crypto';
 import { Option } from 'commander';
+import { opsTokenFile } from '../../config/ops-token.ts';
 import { settingsFor } from '../../config/settings.ts';
+import { Secret } from '../../config/values/secret.ts';
 import type { RunningNode } from '../../node/node.ts';
 import type { SaleStatus } from '../../operations/sale-operations.ts';
 import type { CommandSpec, Invocation } from '../command/command.ts';
-import { EXIT_FAILED, type ExitCode } from '../terminal/explain.ts';
-import { note, plural, print, printJson } from '../terminal/output.ts';
+import { EXIT_FAILED, EXIT_OK, type ExitCode, UsageError } from '../terminal/explain.ts';
+import { invokedAs } from '../terminal/invoked-as.ts';
+import { note, number, plural, print, printJson } from '../terminal/output.ts';
 import { progressBar } from '../terminal/progress.ts';
 import { startingText } from '../terminal/serve-notes.ts';
 import { type Interruption, watchSignals } from '../terminal/signals.ts';
@@ -16,6 +20,11 @@ import { type CrowdProgress, sendCrowd } from './crowd.ts';
 import { demoDataDir, removeDemoDataDir } from './data-dir.ts';
 import { judge } from './judge.ts';
 import { canShowOpening, drawOpening, OPENING, OPENING_MS } from './opening.ts';
+import { queueVerdictText } from './queue/judge.ts';
+import { DemoPage } from './queue/page-server.ts';
+import { canDrawQueue, QueuePicture } from './queue/picture.ts';
+import { type QueuePlan, queueOptions, queuePlanFrom } from './queue/plan.ts';
+import { type QueueReport, showQueue } from './queue/queue-demo.ts';
 import { type DemoReport, demoExitCode, demoReport, demoText, verdictText } from './report.ts';
 import { type Scenario, scenarioFrom, scenarioOptions } from './scenario.ts';
 import { curlSession } from './session.ts';
@@ -29,9 +38,13 @@ export const demo: CommandSpec = {
   details:
     'Starts a node on free ports and asks it for more units than there are. The node uses REDIS_URL and DATABASE_URL ' +
     'if they are set; otherwise it keeps everything in this process. Exit code 0 only if, by the orders in Postgres, ' +
-    'exactly the stock was sold, each unit to another buyer. At a terminal it begins with a picture of a stock that falls.',
+    'exactly the stock was sold, each unit to another buyer. At a terminal it begins with a picture of a stock that falls.\n\n' +
+    'With --queue it shows a sale with a queue instead, for about a minute: a crowd waits in the lobby, the sale opens, places move ' +
+    'on, and offers are accepted, given back or lapse. It prints the address of a page on which you can take a place yourself; if you ' +
+    'open the page, the demo stays until Ctrl-C. --stock, --segments, --buyers (here 200) and --seed mean the same.',
   options: [
     ...scenarioOptions,
+    ...queueOptions,
     new Option('--keep', 'leave the node running afterwards, and print commands to try on it'),
   ],
   settings: [...settingsFor('command', 'Stores', 'Process'), ...(['port', 'opsPort', 'workers'] as const)],
@@ -42,14 +55,20 @@ export const demo: CommandSpec = {
     'stockade demo',
     'stockade demo --stock 1 --segments 64 --buyers 5000',
     'stockade demo --keep',
+    'stockade demo --queue',
+    'stockade demo --queue draw --opens-in 60',
     'REDIS_URL=redis://localhost DATABASE_URL=postgres://localhost/shop \\',
     '  stockade demo --json',
   ],
   async run(invocation) {
-    const scenario = scenarioFrom(invocation.options);
+    const { queue, opensIn } = invocation.options;
+    if (queue === undefined && opensIn !== undefined) throw new UsageError('--opens-in needs --queue');
+    const plan = queue === undefined ? undefined : queuePlanFrom(invocation.options);
+    const scenario = plan ? undefined : scenarioFrom(invocation.options);
     const keep = invocation.options.keep === true;
     const interruption = watchSignals();
     try {
+      if (!scenario) return await sellByQueue(plan!, invocation, interruption);
       return await withNode(invocation, async (node) => {
         const { opening, report } = await orFailed(
           node,
@@ -57,6 +76,7 @@ export const demo: CommandSpec = {
         );
         if (invocation.json) printJson(report);
         else print(`\n${demoText(report)}`);
+        if (!invocation.json) note(`\nTo see a queue, also in a browser: ${invokedAs()} demo --queue`);
         const exitCode = opening?.holds === false ? EXIT_FAILED : demoExitCode(report);
         return keep ? await keepRunning(node, report, invocation, interruption, exitCode) : exitCode;
       });
@@ -67,7 +87,10 @@ export const demo: CommandSpec = {
   },
 };
 
-async function withNode<T>({ config, log }: Invocation, work: (node: RunningNode) => Promise<T>): Promise<T> {
+async function withNode<T>(
+  { config, log }: Pick<Invocation, 'config' | 'log'>,
+  work: (node: RunningNode) => Promise<T>,
+): Promise<T> {
   note(startingText(config));
   const start = performance.now();
   const { startNode } = await import('../../node/node.ts');
@@ -77,6 +100,60 @@ async function withNode<T>({ config, log }: Invocation, work: (node: RunningNode
     return await work(node);
   } finally {
     await node.stop();
+  }
+}
+
+/** The demo of the queue. Its page is in a browser, so its buyers are identified by tokens. */
+async function sellByQueue(
+  plan: QueuePlan,
+  invocation: Invocation,
+  interruption: Interruption,
+): Promise<ExitCode> {
+  const secret = randomBytes(32).toString('hex');
+  const page = await DemoPage.open(secret);
+  const config = {
+    ...invocation.config,
+    ...({ buyerAuth: 'jwt', jwtSecret: new Secret(secret), corsOrigins: page.origin } as const),
+    ...{ jwtJwksUrl: undefined, jwtAudience: undefined, jwtIssuer: undefined },
+  };
+  try {
+    return await withNode({ config, log: invocation.log }, async (node) => {
+      const { signal } = interruption;
+      const report = await orFailed(node, runQueue(node, plan, { page, secret, signal }, invocation));
+      if (invocation.json) printJson({ ...report, workers: config.workers });
+      else print(`\n${queueVerdictText(report)}`);
+      const exitCode = report.holds ? EXIT_OK : EXIT_FAILED;
+      if (invocation.options.keep !== true && !(page.wasOpened && process.stderr.isTTY)) return exitCode;
+      note(`The page ${page.origin} stays until Ctrl-C.`);
+      const end = await Promise.race([interruption.asked, node.failed]);
+      return end instanceof Error ? EXIT_FAILED : exitCode;
+    });
+  } finally {
+    await page.close();
+  }
+}
+
+async function runQueue(
+  node: RunningNode,
+  plan: QueuePlan,
+  scene: { readonly page: DemoPage; readonly secret: string; readonly signal: AbortSignal },
+  { config, json }: Invocation,
+): Promise<QueueReport> {
+  note(
+    `A sale of ${plural(plan.stock, 'unit')} with a queue (${plan.order}), and a crowd of ${number(plan.buyers)} (seed ${plan.seed}). ` +
+      `It opens in ${plan.opensInMs / 1_000} s.\n\n` +
+      `  Open ${scene.page.origin} now, and get a place yourself.\n` +
+      `  As an operator: ${node.opsUrl}/console${config.opsToken ? '' : `, with the token in ${opsTokenFile(config)}`}\n`,
+  );
+  const picture = !json && canDrawQueue() ? new QueuePicture() : undefined;
+  try {
+    return await showQueue(plan, {
+      node,
+      ...scene,
+      draw: (standing) => picture?.draw(standing, plan.buyers),
+    });
+  } finally {
+    picture?.[Symbol.dispose]();
   }
 }
 

@@ -279,6 +279,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'cli/terminal',
   ],
   'cli/completion': ['cli/terminal', 'cli/command'],
+  'cli/demo/queue': ['engine', 'lib', 'client', 'config/values', 'node', 'cli/terminal', 'cli/command'],
   'cli/demo': [
     'engine',
     'lib',
@@ -288,6 +289,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'node',
     'cli/terminal',
     'cli/command',
+    'cli/demo/queue',
   ],
   'cli/doctor': [
     'redis',

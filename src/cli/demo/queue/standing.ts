@@ -1,0 +1,55 @@
+/** How the sale and its queue stand, for the picture at the terminal and for the page. */
+import type { OperatorClient, Place } from '../../../client/index.ts';
+import type { Crowd } from './crowd.ts';
+import type { QueuePlan } from './plan.ts';
+
+export interface Standing {
+  readonly stock: number;
+  /** Until the window opens; 0: it is open. */
+  readonly opensInMs: number;
+  /** Places whose turn may come. */
+  readonly waiting: number;
+  /** Places that nothing can come to, as things are. */
+  readonly hopeless: number;
+  readonly offered: number;
+  readonly bought: number;
+  readonly givenBack: number;
+  readonly lapsed: number;
+  /** Of one person in the crowd. */
+  readonly shown?: Pick<Place, 'number' | 'state' | 'rank' | 'ahead'>;
+  /** Set at the end: how it went, in words. */
+  readonly verdict?: { readonly holds: boolean; readonly text: string };
+}
+
+/** @param opensAtMs Unix time in milliseconds */
+export async function readStanding(
+  operator: OperatorClient,
+  saleId: string,
+  plan: QueuePlan,
+  crowd: Crowd,
+  opensAtMs: number,
+): Promise<Standing> {
+  const found = await operator.queue(saleId, true);
+  if (found.code !== 'found') throw new Error(`the queue can't be read: ${found.code}`);
+  const { waiting = 0, offered = 0, bought = 0, lapsed = 0, left = 0 } = found.queue.counts ?? {};
+  const known = crowd.seen.filter(({ place }) => place?.state === 'hopeless').length;
+  // The last ones are told so a moment after the last unit is sold.
+  const hopeless = bought >= plan.stock ? waiting : Math.min(waiting, known);
+  const { place } = crowd.shown;
+  return {
+    stock: plan.stock,
+    opensInMs: Math.max(0, opensAtMs - Date.now()),
+    waiting: waiting - hopeless,
+    ...{ hopeless, offered, bought, lapsed, givenBack: left },
+    ...(place && {
+      shown: {
+        ...{ number: place.number, state: place.state },
+        ...(place.rank !== undefined && { rank: place.rank }),
+        ...(place.ahead !== undefined && { ahead: place.ahead }),
+      },
+    }),
+  };
+}
+
+export const unitsFree = ({ stock, bought, offered }: Standing): number =>
+  Math.max(0, stock - bought - offered);

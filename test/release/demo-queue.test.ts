@@ -1,0 +1,75 @@
+/** `stockade demo --queue` as a visitor sees it, from the lobby to the verdict. */
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Browser } from 'playwright-core';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { RunningCli, runCli } from '../support/cli.ts';
+import { openBrowser, violationsOn } from '../support/console-browser.ts';
+import { ShopVisit } from '../support/shop-page.ts';
+import { hasTerminals, stockade, Terminal } from '../support/terminal.ts';
+
+let cwd: string;
+let browser: Browser;
+
+beforeAll(async () => {
+  cwd = mkdtempSync(join(tmpdir(), 'stockade-demo-queue-'));
+  browser = await openBrowser();
+});
+afterAll(async () => {
+  await browser?.close();
+  rmSync(cwd, { recursive: true });
+});
+
+const HELD = { oversold: 0, undersold: 0, overtaken: 0, verify: 'ok', holds: true };
+
+test.each(['fifo', 'draw'])(
+  '%s, without a terminal: nobody is overtaken, and no file is left',
+  async (order) => {
+    const args = `demo --queue ${order} --json --stock 20 --buyers 60 --opens-in 3`;
+    const { exitCode, stdout, stderr } = await runCli(args.split(' '), { cwd });
+    expect(JSON.parse(stdout), stderr).toMatchObject({ ...HELD, scenario: 'queue', order, sold: 20 });
+    expect(exitCode).toBe(0);
+    expect(existsSync(join(cwd, '.stockade'))).toBe(false);
+  },
+);
+
+test.runIf(hasTerminals)(
+  'a visitor takes a place in the lobby, and buys; the page stays until Ctrl-C',
+  async () => {
+    const env = { NO_COLOR: '1' };
+    await using terminal = new Terminal(stockade('demo --queue --stock 30 --buyers 60 --opens-in 20'), {
+      cwd,
+      env,
+    });
+    await terminal.sees(/Open http:\S+ now/);
+    const [, origin] = /Open (http:\S+) now/.exec(terminal.shown)!;
+    await using visit = await ShopVisit.open(browser, origin!, { width: 360, scheme: 'dark' });
+    const { page } = visit;
+    await visit.buy();
+    await visit.shows('#queue-title', /You have place \d+/);
+    await visit.shows('#crowd', 'The lobby: the sale opens in');
+    expect(await violationsOn(page)).toEqual([]);
+    await visit.shows('#queue-title', 'It is your turn');
+    await page.getByRole('button', { name: 'Buy 1 unit' }).click();
+    await visit.told('It is yours');
+    await page.getByRole('button', { name: /^Pay order/ }).click();
+    await visit.shows('#list .badge', 'paid');
+    await visit.shows('#crowd .verdict', 'nobody was overtaken');
+    expect(await violationsOn(page)).toEqual([]);
+    expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBeLessThanOrEqual(0);
+    await terminal.sees('stays until Ctrl-C');
+    terminal.press('\x03');
+    expect(await terminal.ended).toBe(0);
+    expect(terminal.shown).toContain('Holds: 30 units went to 30 buyers in their turn');
+    expect(visit.complaints).toEqual([]);
+  },
+);
+
+test('Ctrl-C in the lobby: exit code 130, and no file is left', async () => {
+  await using demo = new RunningCli('demo --queue'.split(' '), { cwd, env: {} });
+  await demo.said(/get a place yourself/);
+  demo.signal('SIGINT');
+  expect((await demo.ended).exitCode).toBe(130);
+  expect(existsSync(join(cwd, '.stockade'))).toBe(false);
+});
