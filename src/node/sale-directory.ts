@@ -7,6 +7,9 @@
  * counter, and if that has changed, the epochs of all known sales. A writer may die between a change and raising the
  * counter; so once within ten seconds the epochs of all known sales are read in any case.
  *
+ * The directory remembers for a while which ids no sale has. It forgets that when the counter has changed: a sale may have
+ * been created whose message was lost.
+ *
  * A sale that the backend does not have is gone if Postgres has archived it or does not have it either: the directory
  * forgets it, and so do its listeners. Otherwise it is being rebuilt, and all stays as it is.
  */
@@ -203,7 +206,14 @@ export class SaleDirectory implements Directory {
     const poll = this.#polls++;
     const counter =
       poll % POLLS_PER_COUNTER === 0 ? await this.#backend.sales.changeCounter() : this.#changeCounter;
-    const isFull = counter !== this.#changeCounter || poll % POLLS_PER_FULL === 0;
+    const hasChanged = counter !== this.#changeCounter;
+    if (hasChanged) {
+      // Reads under way may have missed the change.
+      this.#changesHeard++;
+      this.#unknown.clear();
+      this.#reading.clear();
+    }
+    const isFull = hasChanged || poll % POLLS_PER_FULL === 0;
     const views = [...this.#views.values()].filter((view) => isFull || this.#board.isClosed(view.slot));
     const askedAtMs = monotonicMs();
     const saleIds = views.map((view) => view.record.sale.id);

@@ -1,5 +1,5 @@
 /** A node learns of what has become of its sales, also where the messages are lost, and asks no more than it must. */
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { Board } from '../../../src/engine/board/board.ts';
 import type { Backend } from '../../../src/engine/contract.ts';
 import { monotonicMs } from '../../../src/lib/monotonic.ts';
@@ -40,6 +40,51 @@ test('changes are learned even if their messages are lost; sales without changes
     asked.length = 0;
     await until(() => marks > seen + 4, { what: 'three more polls' });
     expect(asked).toEqual([]);
+  } finally {
+    await directory.stop();
+  }
+});
+
+test('a sale whose creation was announced in vain is found as soon as the count of changes has moved', async () => {
+  await using shop = await Shop.open();
+  // What the directory remembers does not get old.
+  const clock = vi.spyOn(performance, 'now').mockReturnValue(performance.now());
+  onTestFinished(() => clock.mockRestore());
+  let counted = 0;
+  const watched = intercept(shop.backend, (call) => {
+    if (call === 'sales.changeCounter') counted++;
+  });
+  let hasAsked = () => {};
+  const asked = new Promise<void>((resolve) => {
+    hasAsked = resolve;
+  });
+  let answer = () => {};
+  const answered = new Promise<void>((resolve) => {
+    answer = resolve;
+  });
+  const silent = { ...watched, subscribe: async () => async () => {} };
+  const directory = new SaleDirectory(silent, new Board(8), async (id) => {
+    if (id !== 'slow') return false;
+    // Postgres has looked before the sale was created, and its answer is late.
+    hasAsked();
+    await answered;
+    return false;
+  });
+  await directory.start();
+  try {
+    expect(await directory.lookup('quick')).toBeUndefined();
+    const late = directory.lookup('slow');
+    await asked;
+    for (const id of ['quick', 'slow']) await shop.sell({ id, stock: 10 });
+    const seen = counted;
+    // The first may have begun before the creation, and the second is over when the third begins.
+    await until(() => counted >= seen + 3, { what: 'polls that have read the count' });
+    answer();
+    expect(await late).toBeUndefined();
+    expect((await directory.lookup('quick'))?.record.sale.id).toBe('quick');
+    await until(async () => (await directory.lookup('slow')) !== undefined, {
+      what: 'the sale is found, and not remembered as unknown',
+    });
   } finally {
     await directory.stop();
   }
