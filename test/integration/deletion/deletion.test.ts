@@ -86,6 +86,23 @@ async function addOrders(saleId: string, count: number): Promise<void> {
   );
 }
 
+/** Adds a queue with places that have ended, so that there are several pages. */
+async function addQueue(saleId: string, places: number): Promise<void> {
+  await shop.db.raw(
+    "INSERT INTO queues (sale_id, last_number, seed, salt_key) VALUES (?, ?, sha256('seed'), sha256('salt'))",
+    [saleId, places],
+  );
+  await shop.db.raw(
+    `INSERT INTO places (sale_id, number, buyer_id, quantity, state)
+     SELECT ?, n, 'waiter-' || n, 1, 'left' FROM generate_series(1, ?::integer) AS n`,
+    [saleId, places],
+  );
+  await shop.db.raw(
+    'INSERT INTO queue_presence (sale_id, period, page, present) VALUES (?, 1, 0, 0::bit(4096))',
+    [saleId],
+  );
+}
+
 const TABLES = [
   'sales WHERE id',
   'orders WHERE sale_id',
@@ -94,6 +111,10 @@ const TABLES = [
   'segment_cursors WHERE sale_id',
   'sale_losses WHERE sale_id',
   'lost_orders WHERE sale_id',
+  'places WHERE sale_id',
+  'queues WHERE sale_id',
+  'queue_presence WHERE sale_id',
+  'erasures WHERE sale_id',
 ];
 
 /** Rows of all tables that name the sale. */
@@ -155,6 +176,7 @@ describe('a sale is deleted', () => {
     const { id } = await archivedSale();
     const other = await archivedSale();
     await addOrders(id, 2_500);
+    for (const saleId of [id, other.id]) await addQueue(saleId, 1_500);
     const before = await rowsOf(other.id);
     await shop.service.delete(id, 2_504, BY);
     await expectDeleted(id, 2_504);
@@ -372,12 +394,14 @@ describe('a process that dies while it deletes', () => {
     ['before the first page', PAGE, 1, 0],
     ['after the first page', PAGE, 2, 1_000],
     ['after the last page', /DELETE FROM lost_orders/, 1, 2_504],
+    ['after the first page of places', /DELETE FROM places/, 2, 2_504],
     ['before the last transaction', 'transaction', 1, 2_504],
   ] as const;
 
   async function diedAt(fatal: RegExp | 'transaction', times: number) {
     const { id } = await archivedSale();
     await addOrders(id, 2_500);
+    await addQueue(id, 1_500);
     const sale = await begin(id, 2_504);
     await expect(finish(sale, dyingAt(fatal, times))).rejects.toThrow('the process has died');
     await expect(shop.service.show(id)).rejects.toThrow(UnknownSale);

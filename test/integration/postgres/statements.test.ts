@@ -16,6 +16,7 @@ import { OrderService } from '../../../src/orders/order-service.ts';
 import { readOwnOrders, readOwnOrdersOfSale } from '../../../src/orders/own-orders.ts';
 import { applyReturns, applyReturnsOf } from '../../../src/orders/returns.ts';
 import { acceptOffer } from '../../../src/queue/offers.ts';
+import { countAhead } from '../../../src/queue/operators/places-ahead.ts';
 import { QueueService } from '../../../src/queue/operators/queue-service.ts';
 import {
   givePlaces,
@@ -26,6 +27,8 @@ import {
   readPlaces,
   readWaiting,
 } from '../../../src/queue/places.ts';
+import { forgiveOutage } from '../../../src/queue/presence.ts';
+import { type QueueState, readQueue } from '../../../src/queue/queue-state.ts';
 import { readDueSales } from '../../../src/rebuild/erasures.ts';
 import { rebuildSale } from '../../../src/rebuild/rebuild.ts';
 import { countLiveOrders } from '../../../src/sales/live-orders.ts';
@@ -38,11 +41,18 @@ import { Shop } from '../../support/shop.ts';
 
 const SOURCE = fileURLToPath(new URL('../../../src', import.meta.url));
 const TABLES =
-  /\b(FROM|JOIN|UPDATE|INTO) (orders|sales|stock_returns|stock_movements|order_changes|lost_orders|sale_losses|segment_cursors|order_events|webhook_pages|erasures|deleted_sales)\b/;
+  /\b(FROM|JOIN|UPDATE|INTO) (orders|sales|stock_returns|stock_movements|order_changes|lost_orders|sale_losses|segment_cursors|order_events|webhook_pages|erasures|deleted_sales|queues|places)\b/;
 const SALES = 2_000;
 const ORDERS_PER_SALE = 100;
 /** Tables that grow with the history. */
-const LARGE = new Set(['orders', 'stock_returns', 'stock_movements']);
+const LARGE = new Set([
+  'orders',
+  'stock_returns',
+  'stock_movements',
+  'order_changes',
+  'lost_orders',
+  'places',
+]);
 /** Indexes of pending work only: they are short, and may be read from end to end. */
 const WAITING =
   /^(orders_refund_due|orders_unpaid_until|orders_rejected|stock_returns_pending|stock_movements_pending)$/;
@@ -89,6 +99,12 @@ async function fill(filler: pg.Client): Promise<void> {
     SELECT order_id, sale_id, buyer_id, 1, 'cancelled', 1, now() FROM orders WHERE status = 'cancelled'`);
   await filler.query(`INSERT INTO stock_movements (sale_id, units, reason, actor, action, applied_at)
     SELECT 'ended-' || 1 + n % ${SALES}, 0, '', 'somebody', 'create', now() FROM generate_series(1, ${SALES * 5}) AS n`);
+  await filler.query(`INSERT INTO order_changes (order_id, change, actor, reason)
+    SELECT order_id, 'cancel', 'somebody', '' FROM orders WHERE status = 'cancelled'`);
+  await filler.query(`INSERT INTO lost_orders (order_id, sale_id, generation, segment, buyer_id, quantity)
+    SELECT order_id, sale_id, 1, 0, buyer_id, 1 FROM orders WHERE order_id % 10 = 1`);
+  await filler.query(`INSERT INTO places (sale_id, number, buyer_id, quantity, state)
+    SELECT sale_id, 1 + order_id % ${ORDERS_PER_SALE}, buyer_id, 1, 'bought' FROM orders`);
   await filler.query('VACUUM ANALYZE');
 }
 
@@ -101,6 +117,11 @@ async function commit({ db }: Shop, saleId: string, buyers: readonly string[]): 
     [saleId, ids.length, `{${ids}}`, ids.length, `{${buyers}}`, ids.length],
   );
 }
+
+const drawnOf = (state: QueueState): QueueState => ({
+  ...state,
+  draw: { ...state.draw, drawn: { entries: 2, entriesHash: '0'.repeat(64), at: new Date() } },
+});
 
 /** Two buyers in the queue of a sale; one of them leaves. */
 async function operateQueue(): Promise<void> {
@@ -119,6 +140,8 @@ async function operateQueue(): Promise<void> {
   await queues.showQueue('line', { count: true });
   for (const query of [{}, { state: 'waiting' }, { state: 'left' }, { buyer: 'a' }] as const)
     await queues.places('line', query);
+  await countAhead(db, drawnOf((await readQueue(db, 'line'))!), true, 1);
+  await forgiveOutage(db, 'line', 1);
   await queues.changeQueue('line', { action: 'pause' }, BY);
   await acceptOffer(db, { orderId: '1', buyerId: 'a', quantity: 1 });
   await db.raw("UPDATE places SET order_id = 1 WHERE sale_id = 'line' AND number = 1");
