@@ -1,5 +1,6 @@
-/** What nodes of the last release and of this version do to the same sales, beyond selling (test/integration/node/two-versions.test.ts). */
+/** What nodes of the release before and of this version do to the same sales, beyond selling (test/integration/node/two-versions.test.ts). */
 import { Redis } from 'ioredis';
+import pg from 'pg';
 import { describe, expect, test } from 'vitest';
 import { until } from '../support/fixtures.ts';
 import {
@@ -142,6 +143,30 @@ describe.skipIf(NO_RELEASE)(`two versions${unlessPossible}`, () => {
     }
     await old.stop();
     await expectSound(fresh, 'sale', 2);
+  });
+
+  test('orders of the old node expire, unless their sale has lost its time to pay before the migration', async () => {
+    const fleet = await Fleet.open();
+    await using old = await fleet.startOld();
+    for (const id of ['expires', 'stays'])
+      await createSale(old, { id, stock: 10, segments: 2, payWithinSeconds: 1 });
+    const [unpaid, kept] = [await old.buy('expires', 'ann'), await old.buy('stays', 'ann')];
+    await old.stop();
+    const db = new pg.Client({ connectionString: fleet.stores.databaseUrl });
+    await db.connect();
+    try {
+      // docs/operations/upgrade.md tells operators to do so.
+      await db.query(`UPDATE sales SET pay_within_seconds = NULL WHERE id = 'stays'`);
+    } finally {
+      await db.end();
+    }
+    await using fresh = await fleet.startNew();
+    const statusOf = async ({ body }: typeof kept) =>
+      (await fresh.opsRequest(`/v1/orders/${body.orderId}`)).body.status;
+    await until(async () => (await statusOf(unpaid)) === 'expired', { what: 'the unpaid order expires' });
+    expect(await statusOf(kept)).toBe('unpaid');
+    await expectSound(fresh, 'expires', 0);
+    await expectSound(fresh, 'stays', 1);
   });
 
   test('the old version goes on where the new one has stopped, and the new one after it', async () => {

@@ -1,11 +1,11 @@
-/** A shop whose nodes have two versions: the last release and this one. All use the same stores. */
+/** A shop whose nodes have two versions: the release to upgrade from, and this one. All use the same stores. */
 import { expect } from 'vitest';
 import { emptyDatabase, freshPrefix, redisAdminUrl, until } from './fixtures.ts';
 import { type Answer, startTestNode, type TestNode } from './node.ts';
-import { buildRelease, LAST_RELEASE, whyNotBuildable } from './releases.ts';
+import { buildRelease, OLDER_RELEASE, whyNotBuildable } from './releases.ts';
 
 /** Why there can be no such shop here; `''` if there can. */
-export const NO_RELEASE = whyNotBuildable(LAST_RELEASE) ?? '';
+export const NO_RELEASE = whyNotBuildable(OLDER_RELEASE) ?? '';
 /** For the name of a test, so that a run shows why it was skipped. */
 export const unlessPossible = NO_RELEASE && ` (skipped: ${NO_RELEASE})`;
 
@@ -28,14 +28,14 @@ export class Fleet {
       databaseUrl: await emptyDatabase(),
       keyPrefix: freshPrefix(),
     };
-    return new Fleet(stores, await buildRelease(LAST_RELEASE));
+    return new Fleet(stores, await buildRelease(OLDER_RELEASE));
   }
 
   get stores() {
     return this.#stores;
   }
 
-  /** A node of the last release. */
+  /** A node of the release to upgrade from. */
   startOld(env: Record<string, string> = {}): Promise<TestNode> {
     return startTestNode({ ...this.#stores, program: this.#program, env: { ...ENV, ...env } });
   }

@@ -16,8 +16,8 @@ export interface Release {
   readonly commit: string;
 }
 
-/** The last commit before the first entry under "Unreleased" in CHANGELOG.md. */
-export const LAST_RELEASE: Release = {
+/** The release to upgrade from: the last commit of its version. */
+export const OLDER_RELEASE: Release = {
   version: '0.1.0',
   commit: 'effd7c0246d8faa32701549777eebb4d5ef7124d',
 };

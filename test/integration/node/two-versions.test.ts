@@ -1,4 +1,4 @@
-/** A rolling upgrade from the last release. test/release/two-versions.test.ts has the rarer cases. */
+/** A rolling upgrade from the release before. test/release/two-versions.test.ts has the rarer cases. */
 import { expect, test } from 'vitest';
 import { until } from '../../support/fixtures.ts';
 import {
@@ -13,7 +13,7 @@ import {
 } from '../../support/fleet.ts';
 
 test.skipIf(NO_RELEASE)(
-  `nodes of the last release and of this version sell together, until the old ones have left${unlessPossible}`,
+  `nodes of the release before and of this version sell together, until the old ones have left${unlessPossible}`,
   async () => {
     const fleet = await Fleet.open();
     await using old = await fleet.startOld();
