@@ -11,7 +11,7 @@ import { StockadeError } from '../engine/errors.ts';
 import { monotonicMs } from '../lib/monotonic.ts';
 import { type Database, rows } from './database.ts';
 
-/** Begins the name of each holder of leases since version 0.1.0. A host name has no slash. */
+/** Begins the name of each holder of leases from version 0.2.0 on. A host name has no slash. */
 export const HOLDER_MARK = 'node/';
 /** How old an answer of `OlderNodes` may be, in milliseconds. */
 const MAX_AGE_MS = 2_000;
