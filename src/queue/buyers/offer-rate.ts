@@ -21,11 +21,16 @@ interface Sample {
 export class OfferRate {
   #samples: Sample[] = [];
 
-  /** @param nowMs of a clock that is never set back @param offers as counted since the queue began */
-  note(nowMs: number, offers: number): void {
+  /**
+   * @param nowMs of a clock that is never set back
+   * @param offers as counted since the queue began
+   * @param isMoving whether offers are made now. If not, the time up to now says nothing about the time to come
+   */
+  note(nowMs: number, offers: number, isMoving: boolean): void {
     const last = this.#samples.at(-1);
     // A count that falls is that of another queue.
-    if (last && offers < last.offers) this.#samples = [];
+    if (!isMoving || (last && offers < last.offers)) this.#samples = [];
+    if (!isMoving) return;
     this.#samples.push({ atMs: nowMs, offers });
     while (this.#samples[0]!.atMs < nowMs - WINDOW_MS) this.#samples.shift();
   }

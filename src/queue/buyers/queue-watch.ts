@@ -143,7 +143,9 @@ export class QueueWatch {
     // The row is written when a sale gets its queue, before any node knows of the queue.
     if (!state) throw new Error(`the queue of sale ${saleId} is missing in Postgres`);
     const line = await this.#lineOf(state);
-    this.#rate.note(monotonicMs(), state.offersMade);
+    // The head tells of free units from the opening on.
+    const isMoving = state.freeUnits !== undefined && !state.isStopped;
+    this.#rate.note(monotonicMs(), state.offersMade, isMoving);
     this.#picture = { state, line, ahead: await this.#peopleAhead(state, line) };
   }
 

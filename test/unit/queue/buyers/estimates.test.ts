@@ -3,9 +3,10 @@ import { describe, expect, test } from 'vitest';
 import { OfferRate } from '../../../../src/queue/buyers/offer-rate.ts';
 import { PeopleAhead } from '../../../../src/queue/buyers/people-ahead.ts';
 
-const noted = (samples: readonly (readonly [s: number, offers: number])[]) => {
+type Noted = readonly [s: number, offers: number, isMoving?: boolean];
+const noted = (samples: readonly Noted[]) => {
   const rate = new OfferRate();
-  for (const [s, offers] of samples) rate.note(s * 1_000, offers);
+  for (const [s, offers, isMoving = true] of samples) rate.note(s * 1_000, offers, isMoving);
   return rate;
 };
 const steady = (seconds: number, perSecond: number) =>
@@ -40,6 +41,18 @@ describe('an estimate', () => {
   test('goes by the last minute alone', () => {
     const slower = [...steady(60, 10), ...steady(60, 1).map(([s, o]) => [61 + s, 600 + o] as const)];
     expect(noted(slower).until(60)).toEqual({ seconds: 60, errorSeconds: 0 });
+  });
+
+  test('leaves out the time before the sale opened, and the time while offers were stopped', () => {
+    const still = (from: number, to: number, offers: number) =>
+      Array.from({ length: to - from }, (_, i) => [from + i, offers, false] as const);
+    const moving = (from: number, offers: number) =>
+      steady(10, 2).map(([s, more]) => [from + s, offers + more] as const);
+    const opened = [...still(0, 40, 0), ...moving(40, 0)];
+    expect(noted(opened).until(100)).toEqual({ seconds: 50, errorSeconds: 0 });
+    const stopped = [...opened, ...still(51, 70, 20)];
+    expect(noted(stopped).until(100)).toBeUndefined();
+    expect(noted([...stopped, ...moving(70, 20)]).until(100)).toEqual({ seconds: 50, errorSeconds: 0 });
   });
 
   test('begins anew when the count does', () => {
