@@ -93,6 +93,8 @@ async function createSale(
   { stock, buyers, segments }: Setting,
 ): Promise<void> {
   await insertSale(db, parseSale({ id, stock: stock + buyers, segments }), { actor: 'bench', reason: '' });
+  // The first generation of a sale is built without looking for buyers.
+  await rebuildSale(db, backend, id);
   await db.raw(
     `INSERT INTO orders (order_id, sale_id, buyer_id, quantity, one_per_buyer)
      SELECT ?::bigint + n, ?, 'holder-' || lpad(n::text, 7, '0'), 1, true FROM generate_series(1, ?) AS n`,
