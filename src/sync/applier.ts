@@ -1,7 +1,8 @@
 /**
  * Applies batches to Postgres and announces them. Beside a large batch a second one is under way: while the commit of the
  * first waits for the disk, the second does its work (migrations/023-queue.sql). Small batches follow each other: a second
- * one would wait for the rows that the first has locked, and the orders that arrive meanwhile would wait for both.
+ * one would wait for the rows that the first has locked, and the orders that arrive meanwhile would wait for both. If a small
+ * batch takes long, because somebody else has locked its rows, the next one starts: it may have orders of other sales.
  *
  *   begun ──> applied ──> announced
  *     ├──the cursors have moved──> an earlier batch was under way: tried once more after it
@@ -17,6 +18,7 @@
 import type { Rejection } from '../engine/contract.ts';
 import { takenAtMs } from '../engine/order-id.ts';
 import { monotonicMs } from '../lib/monotonic.ts';
+import { rest } from '../lib/rest.ts';
 import { applyReturns } from '../orders/returns.ts';
 import { applyBatch, CursorMoved, GuardRefused } from './apply/apply.ts';
 import { applyEach } from './apply/apply-each.ts';
@@ -29,6 +31,10 @@ import type { SyncStores } from './sync-stores.ts';
 const MAX_UNDER_WAY = 2;
 /** A batch is large if it has this share of the orders that a batch may have. */
 const LARGE_SHARE = 1 / 20;
+/** So many orders are a large batch in any case. */
+const LARGE_ORDERS = 200;
+/** After this time, a small batch lets the next one start beside it, in milliseconds. A commit seldom takes as long. */
+const ALONE_MS = 20;
 
 export interface ApplierOptions extends SyncStores {
   /** The most orders that a batch has. */
@@ -56,7 +62,7 @@ export class Applier {
     this.#teller = teller;
     this.#sales = sales;
     this.#ended = ended;
-    this.#largeOrders = options.batchRows * LARGE_SHARE;
+    this.#largeOrders = Math.min(options.batchRows * LARGE_SHARE, LARGE_ORDERS);
   }
 
   /** Starts a batch. Resolves when another may start. */
@@ -73,8 +79,15 @@ export class Applier {
       });
     const own = { sales: salesOf(batch), ended };
     this.#underWay.add(own);
-    const most = batch.orders >= this.#largeOrders ? MAX_UNDER_WAY : 1;
-    while (this.#underWay.size >= most) await Promise.race(endsOf(this.#underWay));
+    if (this.#underWay.size >= MAX_UNDER_WAY) await Promise.race(endsOf(this.#underWay));
+    if (batch.orders < this.#largeOrders) await this.#settledOr(ALONE_MS);
+  }
+
+  /** Resolves when all batches have ended, or after this time. */
+  async #settledOr(ms: number): Promise<void> {
+    const over = new AbortController();
+    await Promise.race([this.settled(), rest(ms, over.signal)]);
+    over.abort();
   }
 
   /** Resolves when all batches have ended. */

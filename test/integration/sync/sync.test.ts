@@ -40,6 +40,21 @@ const drained = (saleId: string) =>
     { what: 'the logs are drained' },
   );
 
+test('while somebody else has locked the row of one sale, orders of other sales are committed', async () => {
+  const [held, other] = [
+    await shop.sell({ stock: 100, segments: 1 }),
+    await shop.sell({ stock: 100, segments: 1 }),
+  ];
+  await (await shop.startSync({ batchRows: 4_000 })).ready;
+  const till = await shop.startEngine();
+  const row = await shop.lockRow(held.id);
+  const waiting = till.buy(held.id, 'x');
+  await until(() => shop.isBlocked(), { what: 'the first sale’s batch waits for its row' });
+  expect((await till.buy(other.id, 'y')).code).toBe('committed');
+  await row.unlock();
+  expect((await waiting).code).toBe('committed');
+});
+
 describe('buyers’ ids', () => {
   test('arrive in Postgres unchanged, with the keys of their orders', async () => {
     const rng = random(seed());

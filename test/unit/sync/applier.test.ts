@@ -1,6 +1,6 @@
 /** The applier's reaction when Postgres reports that a cursor has moved. The test ends each of two concurrent statements. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { Watermark } from '../../../src/engine/contract.ts';
 import { Applier, type ApplierOptions } from '../../../src/sync/applier.ts';
 import type { Batch } from '../../../src/sync/apply/batch.ts';
@@ -101,15 +101,31 @@ test('beside a large batch a second one may start, and no third one', async () =
   await expect.poll(() => third.hasCome).toBe(true);
 });
 
-test('after a small batch the next one starts when all before it have ended', async () => {
-  const { applier, statements } = begun();
-  await applier.begin(batchAt(1, LARGE));
-  const third = turnOf(applier.begin(batchAt(2, LARGE - 1)));
-  statements[0]!.resolve();
-  await nextTurn();
-  expect(third.hasCome).toBe(false);
-  statements[1]!.resolve();
-  await expect.poll(() => third.hasCome).toBe(true);
+describe('after a small batch the next one starts', () => {
+  test('when all before it have ended', async () => {
+    const { applier, statements } = begun();
+    await applier.begin(batchAt(1, LARGE));
+    const third = turnOf(applier.begin(batchAt(2, LARGE - 1)));
+    statements[0]!.resolve();
+    await nextTurn();
+    expect(third.hasCome).toBe(false);
+    statements[1]!.resolve();
+    await nextTurn();
+    expect(third.hasCome).toBe(true);
+  });
+
+  test('after a while, if somebody else has locked its rows', async () => {
+    const { applier, statements } = begun();
+    const second = turnOf(applier.begin(batchAt(1)));
+    await nextTurn();
+    expect(second.hasCome).toBe(false);
+    await expect.poll(() => second.hasCome).toBe(true);
+    const third = turnOf(applier.begin(batchAt(2)));
+    await nextTurn();
+    expect(third.hasCome).toBe(false);
+    statements[0]!.resolve();
+    await expect.poll(() => third.hasCome).toBe(true);
+  });
 });
 
 test('a failure of the database is the failure of the loop', async () => {
