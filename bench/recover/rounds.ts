@@ -84,7 +84,7 @@ async function setStage(
      SELECT n, ?, md5(n::text), 1, true FROM generate_series(1, ?) AS n`,
     [SALE_ID, orders],
   );
-  await db.raw('UPDATE sales SET stock = ? WHERE id = ?', [UNITS_LEFT, SALE_ID]);
+  await db.raw('UPDATE sales SET stock = ?, live_orders = ? WHERE id = ?', [UNITS_LEFT, orders, SALE_ID]);
   return { db, backend, redis, parameters };
 }
 
