@@ -24,13 +24,16 @@ import { queueVerdictText } from './queue/judge.ts';
 import { DemoPage } from './queue/page-server.ts';
 import { canDrawQueue, QueuePicture } from './queue/picture.ts';
 import { type QueuePlan, queueOptions, queuePlanFrom } from './queue/plan.ts';
-import { type QueueReport, showQueue } from './queue/queue-demo.ts';
+import { closeSale, type QueueReport, type QueueScene, showQueue } from './queue/queue-demo.ts';
+import { standingText } from './queue/standing.ts';
 import { type DemoReport, demoExitCode, demoReport, demoText, verdictText } from './report.ts';
 import { type Scenario, scenarioFrom, scenarioOptions } from './scenario.ts';
 import { curlSession } from './session.ts';
 import { settle } from './settle.ts';
 
 const ownDataDir = demoDataDir();
+/** Without a terminal, a line says so often how the queue stands. */
+const LINE_EVERY_MS = 10_000;
 
 export const demo: CommandSpec = {
   name: 'demo',
@@ -119,14 +122,22 @@ async function sellByQueue(
   try {
     return await withNode({ config, log: invocation.log }, async (node) => {
       const { signal } = interruption;
-      const report = await orFailed(node, runQueue(node, plan, { page, secret, signal }, invocation));
-      if (invocation.json) printJson({ ...report, workers: config.workers });
-      else print(`\n${queueVerdictText(report)}`);
-      const exitCode = report.holds ? EXIT_OK : EXIT_FAILED;
-      if (invocation.options.keep !== true && !(page.wasOpened && process.stderr.isTTY)) return exitCode;
-      note(`The page ${page.origin} stays until Ctrl-C.`);
-      const end = await Promise.race([interruption.asked, node.failed]);
-      return end instanceof Error ? EXIT_FAILED : exitCode;
+      const saleId = `demo-${Date.now().toString(36)}`;
+      try {
+        const report = await orFailed(
+          node,
+          runQueue(node, plan, { page, saleId, secret, signal }, invocation),
+        );
+        if (invocation.json) printJson({ ...report, workers: config.workers });
+        else print(`\n${queueVerdictText(report)}`);
+        const exitCode = report.holds ? EXIT_OK : EXIT_FAILED;
+        if (invocation.options.keep !== true && !(page.wasOpened && process.stderr.isTTY)) return exitCode;
+        note(`The page ${page.origin} stays until Ctrl-C.`);
+        const end = await Promise.race([interruption.asked, node.failed]);
+        return end instanceof Error ? EXIT_FAILED : exitCode;
+      } finally {
+        if (config.redisUrl !== undefined) await closeSale(node, saleId);
+      }
     });
   } finally {
     await page.close();
@@ -136,7 +147,7 @@ async function sellByQueue(
 async function runQueue(
   node: RunningNode,
   plan: QueuePlan,
-  scene: { readonly page: DemoPage; readonly secret: string; readonly signal: AbortSignal },
+  scene: Pick<QueueScene, 'saleId' | 'secret' | 'signal'> & { readonly page: DemoPage },
   { config, json }: Invocation,
 ): Promise<QueueReport> {
   note(
@@ -146,11 +157,18 @@ async function runQueue(
       `  As an operator: ${node.opsUrl}/console${config.opsToken ? '' : `, with the token in ${opsTokenFile(config)}`}\n`,
   );
   const picture = !json && canDrawQueue() ? new QueuePicture() : undefined;
+  let nextLineAt = 0;
   try {
     return await showQueue(plan, {
       node,
       ...scene,
-      draw: (standing) => picture?.draw(standing, plan.buyers),
+      draw: (standing) => {
+        if (picture) picture.draw(standing, plan.buyers);
+        else if (!json && performance.now() >= nextLineAt) {
+          note(standingText(standing));
+          nextLineAt = performance.now() + LINE_EVERY_MS;
+        }
+      },
     });
   } finally {
     picture?.[Symbol.dispose]();

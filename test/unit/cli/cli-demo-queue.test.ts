@@ -125,11 +125,12 @@ describe('the page', () => {
   let page: DemoPage | undefined;
   afterEach(() => page?.close());
 
+  const shown = { shopUrl: 'http://127.0.0.1:1', saleId: 'demo-x', standing: () => standing };
   const opened = async () => {
     page = await DemoPage.open(SECRET, FOLDERS);
     const order = { code: 'done', order: { buyerId: 'somebody-else' } };
     const operator = { order: async () => order } as unknown as OperatorClient;
-    page.show({ shopUrl: 'http://127.0.0.1:1', saleId: 'demo-x', operator, standing: () => standing });
+    page.show({ ...shown, operator });
     return page;
   };
 
@@ -145,6 +146,32 @@ describe('the page', () => {
     expect(await (await fetch(`${origin}/crowd`)).json()).toEqual(standing);
     for (const path of ['/none.js', '/../package.json', '/client/../cli/main.js'])
       expect((await fetch(origin + path)).status, path).toBe(404);
+  });
+
+  test('believes no cookie that it has not given: it could name any buyer of the shop', async () => {
+    const { origin } = await opened();
+    const other = '3f1c1d0e-0000-4000-8000-0123456789ab';
+    const cookie = `stockade-demo=${other}`;
+    const session = await fetch(`${origin}/session`, { method: 'POST', headers: { cookie } });
+    expect(session.headers.get('set-cookie')).not.toContain(other);
+    expect((await fetch(`${origin}/orders/7/pay`, { method: 'POST', headers: { cookie } })).status).toBe(404);
+  });
+
+  test('pays orders of its own sale only', async () => {
+    const { origin } = await opened();
+    const session = await fetch(`${origin}/session`, { method: 'POST' });
+    const cookie = session.headers.get('set-cookie')!.split(';')[0]!;
+    const pay = async (saleId: string) => {
+      const order = { buyerId: cookie.split('=')[1]!, saleId };
+      const operator = {
+        order: async () => ({ code: 'done', order }),
+        pay: async () => ({ code: 'done', order }),
+      };
+      page!.show({ ...shown, operator: operator as unknown as OperatorClient });
+      return (await fetch(`${origin}/orders/7/pay`, { method: 'POST', headers: { cookie } })).status;
+    };
+    expect(await pay('another')).toBe(404);
+    expect(await pay('demo-x')).toBe(200);
   });
 
   test('names each browser as one buyer, who can’t pay another’s order', async () => {

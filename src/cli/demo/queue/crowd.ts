@@ -1,4 +1,5 @@
 /** The crowd of the demo of the queue. Each person does what a buyer's page does: takes a place, listens to it, buys or not. */
+import { setMaxListeners } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import { BuyerClient, type Place } from '../../../client/index.ts';
 import { type Person, peopleOf, type QueuePlan, shownPerson } from './plan.ts';
@@ -32,6 +33,8 @@ export interface CrowdSurroundings {
 
 export function sendQueueCrowd(plan: QueuePlan, surroundings: CrowdSurroundings): Crowd {
   const people = peopleOf(plan);
+  // Everybody waits with it.
+  setMaxListeners(0, surroundings.signal);
   const seen: Seen[] = people.map(() => ({}));
   const ended = Promise.all(
     people.map((person, nth) => live(person, seen[nth]!, nth, plan, surroundings)),

@@ -79,6 +79,8 @@ export function queueVerdictText({ holds, failures, ...verdict }: QueueVerdict):
   if (!holds) return `DOES NOT HOLD: ${failures.join('; ')}.`;
   return (
     `Holds: ${plural(sold, 'unit')} went to ${plural(distinctBuyers, 'buyer')} in their turn; nobody was overtaken; verify is ok.\n` +
-    `${plural(givenBack, 'offer')} given back and ${number(lapsed)} lapsed: their units went to the next in the queue.`
+    (givenBack + lapsed === 0
+      ? 'No offer was given back, and none lapsed.'
+      : `${plural(givenBack, 'offer')} given back and ${number(lapsed)} lapsed: their units went to the next in the queue.`)
   );
 }

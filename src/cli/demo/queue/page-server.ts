@@ -50,6 +50,8 @@ export class DemoPage {
   readonly #server: Server;
   readonly #folders: Folders;
   readonly #secret: string;
+  /** To whom it has given a cookie. Others could name any buyer of the shop. */
+  readonly #buyers = new Set<string>();
   #shown: Shown | undefined;
   #wasOpened = false;
 
@@ -95,11 +97,12 @@ export class DemoPage {
     // A page elsewhere, whose host name was made to mean this machine, must learn nothing.
     if (!this.#shown || request.headers.host !== new URL(this.origin).host) return { status: 404 };
     const { shopUrl, saleId, standing } = this.#shown;
-    const buyer = BUYER.exec(request.headers.cookie ?? '')?.[1];
+    const named = BUYER.exec(request.headers.cookie ?? '')?.[1];
+    const buyer = named && this.#buyers.has(named) ? named : undefined;
     if (request.method === 'POST') {
       if (pathname === '/session') return this.#session(buyer ?? randomUUID());
       const orderId = /^\/orders\/(\d+)\/pay$/.exec(pathname)?.[1];
-      return orderId && buyer ? pay(this.#shown.operator, orderId, buyer) : { status: 404 };
+      return orderId && buyer ? pay(this.#shown, orderId, buyer) : { status: 404 };
     }
     if (pathname === '/config') return json({ shopUrl, saleId });
     if (pathname === '/crowd') return json(standing() ?? {});
@@ -107,6 +110,7 @@ export class DemoPage {
   }
 
   #session(buyer: string): Answer {
+    this.#buyers.add(buyer);
     return json(
       { token: signBuyerToken({ secret: this.#secret }, buyer, TOKEN_S), seconds: TOKEN_S },
       { 'set-cookie': `stockade-demo=${buyer}; HttpOnly; SameSite=Strict; Path=/` },
@@ -142,10 +146,11 @@ export function withCrowd(page: string): string {
   return page.replace('</head>', added);
 }
 
-/** Reports a payment at the ops port, for the buyer's own order only. */
-async function pay(operator: OperatorClient, orderId: string, buyer: string): Promise<Answer> {
+/** Reports a payment at the ops port, for the buyer's own order in this sale only. */
+async function pay({ operator, saleId }: Shown, orderId: string, buyer: string): Promise<Answer> {
   const found = await operator.order(orderId);
-  if (found.code !== 'done' || found.order.buyerId !== buyer) return { status: 404 };
+  if (found.code !== 'done') return { status: 404 };
+  if (found.order.buyerId !== buyer || found.order.saleId !== saleId) return { status: 404 };
   const paid = await operator.pay(orderId, 'card');
   return paid.code === 'done' ? json(paid.order) : { ...json({ code: paid.code }), status: 409 };
 }

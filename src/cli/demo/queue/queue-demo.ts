@@ -7,6 +7,7 @@ import { OperatorClient, type VerifyReport } from '../../../client/index.ts';
 import { rest } from '../../../lib/rest.ts';
 import type { RunningNode } from '../../../node/node.ts';
 import { signBuyerToken } from '../../command/buyer-token.ts';
+import { note } from '../../terminal/output.ts';
 import { sendQueueCrowd } from './crowd.ts';
 import { judgeQueue, type QueueVerdict, queueVerdictText } from './judge.ts';
 import type { DemoPage } from './page-server.ts';
@@ -23,6 +24,8 @@ const SETTLE_LIMIT_MS = 30_000;
 export interface QueueScene {
   readonly node: Pick<RunningNode, 'publicUrl' | 'opsUrl' | 'opsToken' | 'backendName' | 'databaseName'>;
   readonly page: Pick<DemoPage, 'show'>;
+  /** The id that the sale gets. */
+  readonly saleId: string;
   /** Signs the tokens of buyers. */
   readonly secret: string;
   readonly signal: AbortSignal;
@@ -45,19 +48,12 @@ export interface QueueReport extends QueueVerdict {
 
 /** @throws the signal's reason, and what went wrong */
 export async function showQueue(plan: QueuePlan, scene: QueueScene): Promise<QueueReport> {
-  const { node, signal, draw } = scene;
+  const { node, saleId, signal, draw } = scene;
+  signal.throwIfAborted();
   const operator = new OperatorClient({ url: node.opsUrl, token: node.opsToken, operator: 'demo' });
   const { order, stock, segments, buyers, seed } = plan;
-  const saleId = `demo-${Date.now().toString(36)}`;
   const opensAtMs = Date.now() + plan.opensInMs;
-  const created = await operator.createSale({
-    ...{ id: saleId, title: 'An evening in the front row', stock, segments, perBuyerLimit: 1 },
-    ...{ queue: order, offerSeconds: plan.offerSeconds, presenceSeconds: PRESENCE_S },
-    startsAt: new Date(opensAtMs).toISOString(),
-  });
-  if (created.code !== 'done') throw new Error(`the sale was not created: ${created.code}`);
-  const paced = await operator.changeQueue(saleId, { action: 'pace', perMinute: plan.offersPerMinute });
-  if (paced.code !== 'found') throw new Error(`the pace was not set: ${paced.code}`);
+  await createSale(operator, saleId, plan, opensAtMs);
   let standing: Standing | undefined;
   scene.page.show({ shopUrl: node.publicUrl, saleId, operator, standing: () => standing });
 
@@ -104,6 +100,30 @@ export async function showQueue(plan: QueuePlan, scene: QueueScene): Promise<Que
     over.abort();
     await ended.catch(() => {});
   }
+}
+
+/** On the stores of a shop, the sale would sell on when the demo has ended. Says so if it can't be closed. */
+export async function closeSale({ opsUrl, opsToken }: QueueScene['node'], saleId: string): Promise<void> {
+  const operator = new OperatorClient({ url: opsUrl, token: opsToken, operator: 'demo' });
+  const closed = await operator.changeSale(saleId, { action: 'close' }).catch(() => undefined);
+  if (closed?.code === 'done') note(`The sale ${saleId} is closed. It stays in your stores.`);
+  else if (closed?.code !== 'unknown_sale') note(`The sale ${saleId} could not be closed: close it.`);
+}
+
+async function createSale(
+  operator: OperatorClient,
+  saleId: string,
+  { order, stock, segments, offerSeconds, offersPerMinute }: QueuePlan,
+  opensAtMs: number,
+): Promise<void> {
+  const created = await operator.createSale({
+    ...{ id: saleId, title: 'An evening in the front row', stock, segments, perBuyerLimit: 1 },
+    ...{ queue: order, offerSeconds, presenceSeconds: PRESENCE_S },
+    startsAt: new Date(opensAtMs).toISOString(),
+  });
+  if (created.code !== 'done') throw new Error(`the sale was not created: ${created.code}`);
+  const paced = await operator.changeQueue(saleId, { action: 'pace', perMinute: offersPerMinute });
+  if (paced.code !== 'found') throw new Error(`the pace was not set: ${paced.code}`);
 }
 
 /** Waits until all units are accounted for, while returned ones are on their way. After the limit it returns the last report. */

@@ -1,5 +1,6 @@
 /** How the sale and its queue stand, for the picture at the terminal and for the page. */
 import type { OperatorClient, Place } from '../../../client/index.ts';
+import { number } from '../../terminal/output.ts';
 import type { Crowd } from './crowd.ts';
 import type { QueuePlan } from './plan.ts';
 
@@ -31,6 +32,7 @@ export async function readStanding(
 ): Promise<Standing> {
   const found = await operator.queue(saleId, true);
   if (found.code !== 'found') throw new Error(`the queue can't be read: ${found.code}`);
+  if (found.queue.phase === 'closed') throw new Error(`somebody has closed the sale ${saleId}`);
   const { waiting = 0, offered = 0, bought = 0, lapsed = 0, left = 0 } = found.queue.counts ?? {};
   const known = crowd.seen.filter(({ place }) => place?.state === 'hopeless').length;
   // The last ones are told so a moment after the last unit is sold.
@@ -49,6 +51,14 @@ export async function readStanding(
       },
     }),
   };
+}
+
+/** In one line, where no picture can be drawn. */
+export function standingText(standing: Standing): string {
+  const { opensInMs, waiting, hopeless, offered, bought } = standing;
+  const people = `${number(waiting)} waiting, ${number(offered)} with an offer, ${number(hopeless)} without a chance now`;
+  const opening = opensInMs > 0 ? `opens in ${Math.ceil(opensInMs / 1_000)} s; ` : '';
+  return `  ${opening}units: ${number(unitsFree(standing))} free, ${number(bought)} sold; people: ${people}`;
 }
 
 export const unitsFree = ({ stock, bought, offered }: Standing): number =>
