@@ -18,7 +18,7 @@
 import type { Rejection } from '../engine/contract.ts';
 import { takenAtMs } from '../engine/order-id.ts';
 import { monotonicMs } from '../lib/monotonic.ts';
-import { rest } from '../lib/rest.ts';
+import { withTimeout } from '../lib/with-timeout.ts';
 import { applyReturns } from '../orders/returns.ts';
 import { applyBatch, CursorMoved, GuardRefused } from './apply/apply.ts';
 import { applyEach } from './apply/apply-each.ts';
@@ -80,14 +80,7 @@ export class Applier {
     const own = { sales: salesOf(batch), ended };
     this.#underWay.add(own);
     if (this.#underWay.size >= MAX_UNDER_WAY) await Promise.race(endsOf(this.#underWay));
-    if (batch.orders < this.#largeOrders) await this.#settledOr(ALONE_MS);
-  }
-
-  /** Resolves when all batches have ended, or after this time. */
-  async #settledOr(ms: number): Promise<void> {
-    const over = new AbortController();
-    await Promise.race([this.settled(), rest(ms, over.signal)]);
-    over.abort();
+    if (batch.orders < this.#largeOrders) await withTimeout(ALONE_MS, this.settled()).catch(() => {});
   }
 
   /** Resolves when all batches have ended. */
