@@ -1,8 +1,16 @@
 /**
  * Mutants that are not bugs: with them the program does the same, or only works harder for it. No test could tell them apart, so
- * they are not planted. Each has its reason. The list is short, because code that can be written without such a mutant is better
- * that way.
+ * they are not planted. Each has its reason. The lists, in equivalent/, stay short, because code that can be written without such
+ * a mutant is better that way.
  */
+import { ADMISSION } from './equivalent/admission.ts';
+import { ENGINE } from './equivalent/engine.ts';
+import { LUA } from './equivalent/lua.ts';
+import { OTHERS } from './equivalent/others.ts';
+import { PURCHASE } from './equivalent/purchase.ts';
+import { REDIS } from './equivalent/redis.ts';
+import { SQL } from './equivalent/sql.ts';
+import { SYNC } from './equivalent/sync.ts';
 import type { Mutant } from './mutant.ts';
 
 export interface Equivalent {
@@ -10,54 +18,36 @@ export interface Equivalent {
   readonly mutator: string;
   readonly original: string;
   readonly replacement: string;
+  /** How many mutants of the file are like this, all of them equivalent. Default: 1. */
+  readonly copies?: number;
   readonly why: string;
 }
 
 export const EQUIVALENT: readonly Equivalent[] = [
-  {
-    file: 'src/lib/fifo.ts',
-    mutator: 'EqualityOperator',
-    original: 'this.#head * 2 > this.#items.length',
-    replacement: 'this.#head * 2 >= this.#items.length',
-    why: 'the array is copied one shift sooner: the same order, the same amortised cost',
-  },
-  {
-    file: 'src/engine/redis/lua/parts/batch-lines.lua',
-    mutator: 'OperandDropped',
-    original: "quantity == '1' and 1 or tonumber(quantity)",
-    replacement: 'tonumber(quantity)',
-    why: 'the same number, by a call that most orders save',
-  },
-  {
-    file: 'src/engine/redis/lua/purchase/take.lua',
-    mutator: 'OperandDropped',
-    original: "quantity == 1 and '1' or string.format('%d', quantity)",
-    replacement: "string.format('%d', quantity)",
-    why: 'the same text, by a call that most orders save',
-  },
-  {
-    file: 'src/verify/counters.ts',
-    mutator: 'EqualityOperator',
-    original: 'soldGap > 0',
-    replacement: 'soldGap >= 0',
-    why: 'a gap of 0 has returned before',
-  },
+  ...PURCHASE,
+  ...REDIS,
+  ...ENGINE,
+  ...SYNC,
+  ...ADMISSION,
+  ...LUA,
+  ...SQL,
+  ...OTHERS,
 ];
 
-/** @throws if an entry does not match exactly one mutant, and so is out of date */
+/** @throws if an entry does not match as many mutants as it says, and so is out of date */
 export function withoutEquivalent(
   mutants: readonly Mutant[],
   list: readonly Equivalent[] = EQUIVALENT,
 ): Mutant[] {
   const left = new Set(mutants);
-  for (const { why, ...words } of list) {
+  for (const { why, copies = 1, ...words } of list) {
     const names = Object.keys(words) as (keyof typeof words)[];
     const matching = mutants.filter((mutant) => names.every((name) => mutant[name] === words[name]));
-    if (matching.length !== 1)
+    if (matching.length !== copies)
       throw new Error(
-        `test/mutants/equivalent.ts is out of date: ${matching.length} mutants, not one, are ${JSON.stringify(words)} (${why})`,
+        `test/mutants/equivalent/ is out of date: ${matching.length} mutants, not ${copies}, are ${JSON.stringify(words)} (${why})`,
       );
-    left.delete(matching[0]!);
+    for (const mutant of matching) left.delete(mutant);
   }
   return [...left];
 }

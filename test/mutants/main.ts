@@ -3,7 +3,7 @@
  * fail.
  *
  *   npm run mutants -- --sample 200 --json          a random sample of all three kinds
- *   npm run mutants -- --files src/sync/verify      mutants of one folder
+ *   npm run mutants -- --files src/sync,src/verify  mutants of two folders
  *   npm run mutants -- --only 1f0c5a7be2            one mutant again
  *
  *   find-mutants.ts -> all mutants: StrykerJS's for TypeScript (typescript.ts), our own for Lua and SQL (lua-mutator.ts,
@@ -38,7 +38,8 @@ async function main(options: Options): Promise<boolean> {
   const population = await findMutants(ROOT);
   const mutants = withoutEquivalent(population.mutants);
   const chosen = mutants.filter(
-    ({ kind, file }) => (options.kind ?? kind) === kind && file.startsWith(options.files),
+    ({ kind, file }) =>
+      (options.kind ?? kind) === kind && options.files.some((path) => file.startsWith(path)),
   );
   if (options.list) {
     console.log(listed(chosen, options.json));

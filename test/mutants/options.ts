@@ -13,7 +13,8 @@ Options:
   --sample <n>     how many mutants to draw (default: 200)
   --seed <n>       draw the same mutants again (default: random, printed)
   --kind <kind>    only mutants of this kind: ts, lua or sql
-  --files <path>   only in files whose path begins so, such as src/sync/verify
+  --files <paths>  only in files whose path begins so, such as
+                   src/engine,src/sync
   --only <ids>     these mutants, whatever other options say: ids with commas
   --list           print all mutants to choose from, and plant none
   --json           print one JSON object on stdout: seed, planted, killed,
@@ -27,7 +28,8 @@ export interface Options {
   readonly sample: number;
   readonly seed: number;
   readonly kind: Kind | undefined;
-  readonly files: string;
+  /** Beginnings of paths; `['']` if any file will do. */
+  readonly files: readonly string[];
   readonly only: readonly string[];
   readonly list: boolean;
   readonly json: boolean;
@@ -56,7 +58,7 @@ export function optionsFrom(args: readonly string[]): Options | undefined {
     sample: whole('sample', values.sample),
     seed: values.seed === undefined ? randomInt(1e9) : whole('seed', values.seed),
     kind: kind as Kind | undefined,
-    files,
+    files: files.split(','),
     only: values.only?.split(',').filter((id) => id !== '') ?? [],
     list,
     json,

@@ -192,9 +192,10 @@ describe('a sample', () => {
   });
 });
 
-test('an equivalent mutant must exist exactly once', () => {
-  const [mutant] = mutantsOf('lua', 'src/a.lua', 'x', [
+test('equivalent mutants are as many as their entry says', () => {
+  const mutants = mutantsOf('lua', 'src/a.lua', 'x x', [
     { mutator: 'Any', start: 0, end: 1, replacement: '' },
+    { mutator: 'Any', start: 2, end: 3, replacement: '' },
   ]);
   const entry: Equivalent = {
     file: 'src/a.lua',
@@ -203,6 +204,7 @@ test('an equivalent mutant must exist exactly once', () => {
     replacement: '',
     why: 'of a test',
   };
-  expect(withoutEquivalent([mutant!], [entry])).toEqual([]);
-  expect(() => withoutEquivalent([mutant!], [{ ...entry, original: 'y' }])).toThrow('0 mutants, not one');
+  expect(withoutEquivalent(mutants, [{ ...entry, copies: 2 }])).toEqual([]);
+  expect(() => withoutEquivalent(mutants, [entry])).toThrow('2 mutants, not 1');
+  expect(() => withoutEquivalent(mutants, [{ ...entry, original: 'y' }])).toThrow('0 mutants, not 1');
 });
