@@ -6,9 +6,12 @@ import { createServer as createHttpServer } from 'node:http';
 import { type AddressInfo, connect, createServer, type Server } from 'node:net';
 import { SignJWT } from 'jose';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { until } from '../../support/fixtures.ts';
 import { RawConnection, rawRequest } from '../../support/http/raw-http.ts';
+import { SaleListener } from '../../support/http/sale-listener.ts';
 import type { Answer, TestNode } from '../../support/node.ts';
 import { startTestNode } from '../../support/node.ts';
+import { QUEUE } from '../../support/queue.ts';
 import { Gateway, type GatewayKind } from '../../support/servers/gateway.ts';
 import { expectSold, makeSale, redisAndPostgres } from '../../support/stores.ts';
 
@@ -97,6 +100,59 @@ describe.each(['nginx', 'haproxy'] as const)('%s in front of a node', (kind: Gat
     expect(relay.requests()).toEqual([]);
   });
 
+  test('a list of orders has pages', async () => {
+    const id = await makeSale(node, { stock: 3, perBuyerLimit: 3 });
+    const bought: string[] = [];
+    for (let i = 0; i < 3; i++) bought.push((await node.buy(id, 'ann')).body.orderId);
+    const page = async (query: string) =>
+      (await ask(await request('GET', `/v1/sales/${id}/orders?${query}`)))!.body;
+    const first = await page('limit=2');
+    const second = await page(`limit=2&after=${encodeURIComponent(first.next)}`);
+    const ids = [...first.orders, ...second.orders].map(({ orderId }: { orderId: string }) => orderId);
+    expect(ids.sort()).toEqual(bought.sort());
+  });
+
+  test('everybody may listen to a sale, and nothing that the client has sent gets through with that', async () => {
+    const id = await makeSale(node, { stock: 2 });
+    relay.forget();
+    const sent = { 'X-Buyer-Id': 'mallory', Authorization: 'Bearer x' };
+    using page = new SaleListener(gateway.port, id, sent);
+    await until(() => page.last?.data.remaining === 2, { what: 'the first event' });
+    await node.buy(id, 'bob');
+    await until(() => page.last?.data.remaining === 1, { what: 'the event of a purchase' });
+    using again = new SaleListener(gateway.port, id, { ...sent, 'Last-Event-ID': page.last!.id! });
+    await until(() => again.head !== '', { what: 'the answer' });
+    expect(again.status).toBe(200);
+    const [first, second] = relay.requests();
+    for (const { values } of [first!, second!]) {
+      for (const name of ['x-buyer-id', 'authorization']) expect(values(name)).toEqual([]);
+      expect(values('x-forwarded-for')).toEqual(['127.0.0.1']);
+    }
+    expect(second!.values('last-event-id')).toEqual([page.last!.id!]);
+  });
+
+  test('a buyer takes a place of a queue, listens to it, buys with its offer, and another one leaves', async () => {
+    const id = await makeSale(node, { stock: 1, ...QUEUE });
+    const path = `/v1/sales/${id}/place`;
+    const joined = await ask(await request('POST', path, { 'X-Buyer-Id': 'mallory' }, BODY));
+    expect(joined).toMatchObject({ status: 200, body: { number: 1 } });
+    using page = new SaleListener(gateway.port, `${id}/place`, { authorization: await proof('ann') });
+    await until(() => page.last?.data.state === 'offered', { what: 'the offer' });
+    const { token } = page.last!.data.offer;
+    const bought = await request('POST', `/v1/sales/${id}/orders`, { 'Purchase-Token': token }, BODY);
+    expect(await ask(bought)).toMatchObject({ status: 201 });
+
+    const { body: place } = (await ask(await request('POST', path, {}, '', 'bob')))!;
+    relay.forget();
+    const asked = await request('GET', path, { 'Place-Token': place.placeToken }, undefined, 'bob');
+    expect(await ask(asked)).toMatchObject({ status: 200, body: { number: 2 } });
+    expect(relay.requests()[0]!.values('place-token')).toEqual([place.placeToken]);
+    expect(await ask(await request('DELETE', path, {}, undefined, 'bob'))).toMatchObject({
+      body: { state: 'left' },
+    });
+    expect((await ask(rawRequest('POST', path, {}, '')))?.status).toBe(401);
+  });
+
   test('the pages that explain a problem are there for everybody, and nothing that the client has sent gets through with them', async () => {
     relay.forget();
     const { body: problem } = (await ask(await request('GET', '/v1/orders/1')))!;
@@ -135,6 +191,10 @@ describe.each(['nginx', 'haproxy'] as const)('%s in front of a node', (kind: Gat
       ['GET', '/v1/sales'],
       ['POST', '/v1/sales'],
       ['PATCH', `/v1/sales/${sale}`],
+      ['POST', `/v1/sales/${sale}`],
+      ['DELETE', `/v1/sales/${sale}`],
+      ['GET', `/v1/sales/${sale}/ledger`],
+      ['GET', `/v1/sales/${sale}/place/../ledger`],
       ['POST', `/v1/orders/${orderId}/refund`],
     ] as const;
     for (const [method, path] of refused) {
@@ -315,7 +375,7 @@ class Relay {
   }
 }
 
-const REQUEST_LINE = /^(GET|POST) (\/[\x21-\x7e]*) HTTP\/1\.1$/;
+const REQUEST_LINE = /^(GET|POST|DELETE) (\/[\x21-\x7e]*) HTTP\/1\.1$/;
 const FIELD_LINE = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([\x21-\x7e](?:[\t\x20-\x7e]*[\x21-\x7e])?)?[ \t]*$/;
 
 function strictlyRead(text: string): Arrived[] {
