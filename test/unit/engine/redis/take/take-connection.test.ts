@@ -1,0 +1,143 @@
+/** The connection for takes: when it sends, how long it waits, and what its errors mean. */
+import { EventEmitter } from 'node:events';
+import { type Redis, ReplyError } from 'ioredis';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { BackendCorrupt, Busy, NotExecuted, OutcomeUnknown } from '../../../../../src/engine/errors.ts';
+import { TakeConnection } from '../../../../../src/engine/redis/take/take-connection.ts';
+
+const LIMIT_MS = 1_000;
+
+class FakeRedis extends EventEmitter {
+  status = 'ready';
+  stream = { writable: true, cork: vi.fn(), uncork: vi.fn() };
+  readonly disconnect = vi.fn();
+  readonly publish = vi.fn(async (_channel: string, _message: string) => 1);
+}
+
+function connect() {
+  const redis = new FakeRedis();
+  return { redis, connection: new TakeConnection(redis as unknown as Redis, LIMIT_MS) };
+}
+
+/** Every state of a connection in which it can't send. */
+const NOT_READY: [string, (redis: FakeRedis) => void][] = [
+  ['is being made', (redis) => (redis.status = 'connecting')],
+  ['is being closed', (redis) => (redis.stream.writable = false)],
+];
+
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setImmediate', 'clearImmediate'] });
+});
+
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+describe('a connection', () => {
+  it('that can send sends a take and a message', async () => {
+    const { redis, connection } = connect();
+    expect(connection.ready).toBe(true);
+    expect(await connection.attempt(async () => 'the reply')).toBe('the reply');
+    connection.publish('hints', 'hello');
+    expect(redis.publish.mock.calls).toEqual([['hints', 'hello']]);
+    expect(redis.stream.cork).toHaveBeenCalledTimes(1);
+  });
+
+  it.each(NOT_READY)('that %s sends no take and no message', async (_, change) => {
+    const { redis, connection } = connect();
+    change(redis);
+    expect(connection.ready).toBe(false);
+    const send = vi.fn(async () => 'the reply');
+    await expect(connection.attempt(send)).rejects.toThrow(NotExecuted);
+    connection.publish('hints', 'hello');
+    expect(send).not.toHaveBeenCalled();
+    expect(redis.publish).not.toHaveBeenCalled();
+    expect(redis.stream.cork).not.toHaveBeenCalled();
+  });
+});
+
+describe('waiting for a connection', () => {
+  /** Whether the wait ends without the clock going on. */
+  async function endsAtOnce(wait: Promise<void>): Promise<boolean> {
+    let ended = false;
+    void wait.then(() => {
+      ended = true;
+    });
+    for (let i = 0; i < 10; i++) await Promise.resolve();
+    return ended;
+  }
+
+  it('ends at once if it is ready', async () => {
+    const { connection } = connect();
+    expect(await endsAtOnce(connection.whenReady(50))).toBe(true);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it('ends for all callers when it becomes ready, and leaves no timer', async () => {
+    const { redis, connection } = connect();
+    redis.status = 'connecting';
+    const waits = [connection.whenReady(50), connection.whenReady(60)];
+    expect(await Promise.all(waits.map(endsAtOnce))).toEqual([false, false]);
+    redis.emit('ready');
+    expect(await Promise.all(waits.map(endsAtOnce))).toEqual([true, true]);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it('ends at its limit', async () => {
+    const { redis, connection } = connect();
+    redis.status = 'connecting';
+    const wait = connection.whenReady(50);
+    vi.advanceTimersByTime(49);
+    expect(await endsAtOnce(wait)).toBe(false);
+    vi.advanceTimersByTime(1);
+    expect(await endsAtOnce(wait)).toBe(true);
+  });
+});
+
+describe('an attempt', () => {
+  it('without a reply at the limit drops the connection for another, and its outcome is unknown', async () => {
+    const { redis, connection } = connect();
+    const refused = expect(connection.attempt(() => new Promise(() => {}))).rejects.toThrow(
+      /no reply from Redis within 1000 ms/,
+    );
+    await vi.advanceTimersByTimeAsync(LIMIT_MS + 1);
+    await refused;
+    expect(redis.disconnect.mock.calls).toEqual([[true]]);
+    const late = connection.attempt(() => new Promise(() => {}));
+    const unknown = expect(late).rejects.toThrow(OutcomeUnknown);
+    await vi.advanceTimersByTimeAsync(LIMIT_MS + 1);
+    await unknown;
+  });
+
+  it.each<[string, unknown, unknown]>([
+    ...[
+      ...['FENCED', 'OOM', 'LOADING', 'MISCONF', 'NOREPLICAS', 'NOSCRIPT', 'BADARG', 'BUSY', 'CLUSTERDOWN'],
+      ...['NOAUTH', 'NOPERM', 'MOVED', 'ASK', 'TRYAGAIN'],
+    ].map((code): [string, unknown, unknown] => [
+      `of Redis, ${code}`,
+      new ReplyError(`${code} no`),
+      NotExecuted,
+    ]),
+    ['of a command that could not be sent', new Error("Stream isn't writeable and…"), NotExecuted],
+    ['of the script', new ReplyError('CORRUPT a counter'), BackendCorrupt],
+    ['of the script that quotes a code', new ReplyError('ERR in script: OOM'), BackendCorrupt],
+    ['of the script that begins like a code', new ReplyError('BUSYKEY there'), BackendCorrupt],
+    ['of the network', new Error('read ECONNRESET'), OutcomeUnknown],
+    ['of another kind', new Busy('too many'), OutcomeUnknown],
+    ['that is a text', 'gone', OutcomeUnknown],
+  ])('with an error %s keeps the connection', async (_, error, kind) => {
+    const { redis, connection } = connect();
+    await expect(connection.attempt(() => Promise.reject(error))).rejects.toThrow(kind as typeof NotExecuted);
+    expect(redis.disconnect).not.toHaveBeenCalled();
+  });
+
+  it.each(['READONLY', 'MASTERDOWN'])(
+    'at a server that is no primary any more, %s, leaves it',
+    async (code) => {
+      const { redis, connection } = connect();
+      const attempt = connection.attempt(() => Promise.reject(new ReplyError(`${code} a replica`)));
+      await expect(attempt).rejects.toThrow(NotExecuted);
+      expect(redis.disconnect.mock.calls).toEqual([[true]]);
+    },
+  );
+});
