@@ -1,9 +1,16 @@
 /** What other processes and other versions read: names of keys, messages, the fields of a sale. */
 import { describe, expect, it } from 'vitest';
 import { BackendCorrupt } from '../../../../src/engine/errors.ts';
+import { MAX_HANDED_OVER, MAX_SEGMENTS } from '../../../../src/engine/limits.ts';
 import { decodeOrders, decodeRecord, decodeState } from '../../../../src/engine/redis/protocol/codec.ts';
 import { Keys } from '../../../../src/engine/redis/protocol/keys.ts';
-import { decodeSyncNews, decodeWatermarks } from '../../../../src/engine/redis/protocol/messages.ts';
+import {
+  decodeHints,
+  decodeSaleId,
+  decodeSyncNews,
+  decodeWatermarks,
+  encodeHints,
+} from '../../../../src/engine/redis/protocol/messages.ts';
 import { decodeSaleRecord, decodeVersion } from '../../../../src/engine/redis/protocol/sale-record.ts';
 import { rulesOf } from '../../../../src/engine/sale/rules.ts';
 
@@ -22,16 +29,57 @@ it('keys and channels have these names', () => {
   expect(keys.segments('s', 2)).toEqual(['p:{s:0}:segment', 'p:{s:1}:segment']);
 });
 
+describe('a hint', () => {
+  const read = (message: string) => {
+    const faults: BackendCorrupt[] = [];
+    return { hints: decodeHints(message, (fault) => faults.push(fault)), faults };
+  };
+
+  it.each<[string, object]>([
+    ['s 1', { saleId: 's', awaited: true, segments: [] }],
+    ['a.sale-1 0 0 7 1023', { saleId: 'a.sale-1', awaited: false, segments: [0, 7, 1023] }],
+  ])('that reads %j is read', (line, hint) => {
+    expect(read(line)).toEqual({ hints: [hint], faults: [] });
+  });
+
+  it('may name every segment of a sale, and no more', () => {
+    const segments = Array.from({ length: MAX_SEGMENTS }, (_, i) => i);
+    const hint = { saleId: 's', awaited: true, segments };
+    expect(read(encodeHints([hint]))).toEqual({ hints: [hint], faults: [] });
+    expect(read(encodeHints([{ ...hint, segments: [...segments, 0] }])).faults).toHaveLength(1);
+  });
+
+  it.each([
+    ...['', ' 1 0', 's', 's ', 's 2 0', 's  0', 's true 0', 'no/id 1 0', 's 1 ', 's 1 0 '],
+    ...['s 1 05', 's 1 5e1', 's 1 1e2', 's 1 x5', 's 1 5x', 's 1 -5', 's 1 1.5', 's 1 0 x', 's 1 x 0'],
+    ...['s 1 1024', 's 1 0 1024', 's 1 10000', 's 1 0\r'],
+  ])('that reads %j is refused', (line) => {
+    expect(read(`${line}\nt 0 7`)).toEqual({
+      hints: [{ saleId: 't', awaited: false, segments: [7] }],
+      faults: [expect.any(BackendCorrupt)],
+    });
+  });
+});
+
+it('a message about a sale is its id', () => {
+  expect(decodeSaleId('a.sale-1')).toBe('a.sale-1');
+  for (const other of ['', 'no id', 's\n']) expect(() => decodeSaleId(other)).toThrow(BackendCorrupt);
+});
+
 describe('news of a sync', () => {
   const GOOD = { from: '0123456789abcdef', sales: 3 };
   const HANDED = { to: 'fedcba9876543210', saleIds: ['a.sale-1', 'b'] };
+  const saleIds = (count: number) => Array.from({ length: count }, (_, i) => `s${i}`);
 
-  it.each([GOOD, { ...GOOD, sales: 0 }, { ...GOOD, handedOver: HANDED }, { ...GOOD, later: 1 }])(
-    'is read: %j',
-    (news) => {
-      expect(decodeSyncNews(JSON.stringify(news))).toEqual(news);
-    },
-  );
+  it.each([
+    GOOD,
+    { ...GOOD, sales: 0 },
+    { ...GOOD, handedOver: HANDED },
+    { ...GOOD, handedOver: { ...HANDED, saleIds: saleIds(MAX_HANDED_OVER) } },
+    { ...GOOD, later: 1 },
+  ])('is read: %j', (news) => {
+    expect(decodeSyncNews(JSON.stringify(news))).toEqual(news);
+  });
 
   it.each<[string, unknown]>([
     ['a number', 7],
@@ -52,6 +100,9 @@ describe('news of a sync', () => {
       { ...HANDED, to: 'x' },
       { ...HANDED, saleIds: 'a' },
       { ...HANDED, saleIds: [7] },
+      { ...HANDED, saleIds: ['a', 7] },
+      { ...HANDED, saleIds: ['a', 'no id'] },
+      { ...HANDED, saleIds: saleIds(MAX_HANDED_OVER + 1) },
       { ...HANDED, saleIds: ['no id'] },
       { to: HANDED.to },
     ].map((handedOver): [string, unknown] => [
@@ -102,6 +153,7 @@ describe('a watermark', () => {
     ['a rejection of a number', { ...GOOD, rejected: [{ orderId: 7, reason: 'stock' }] }],
     ['a rejection for another reason', { ...GOOD, rejected: [{ orderId: '7', reason: 'mood' }] }],
     ['no list of names', { ...GOOD, tails: {} }],
+    ['a rejection that is invalid beside one', { ...GOOD, rejected: [{ orderId: '7', reason: 'stock' }, 7] }],
     ['a name that is none', { ...GOOD, tails: ['1', 'x'] }],
     ['a name that is a number', { ...GOOD, tails: [1] }],
   ])('with %s is refused', (_, told) => {
@@ -109,6 +161,10 @@ describe('a watermark', () => {
     expect(kept).toEqual([]);
     expect(faults).toEqual([expect.any(BackendCorrupt)]);
   });
+});
+
+it.each(['{', '{}', 'null', '7', '"s"', '{"length":1}'])('watermarks that read %s are refused', (message) => {
+  expect(() => decodeWatermarks(message, () => expect.unreachable())).toThrow(BackendCorrupt);
 });
 
 describe('stored values', () => {

@@ -95,6 +95,8 @@ describe('the orders of a log entry', () => {
     expect(encodeNotes(orders)).toBe('');
     expect(encodeNotes([orders[0]!, { ...orders[1]!, note }])).toBe(`2 ${note}`);
     expect(withNotes(orders, `2 ${note}\n3 ${note}`)).toEqual([orders[0], { ...orders[1], note }]);
+    const all = orders.map((order) => ({ ...order, note }));
+    expect(encodeNotes(all)).toBe(`1 ${note}\n2 ${note}`);
   });
 
   it.each([
