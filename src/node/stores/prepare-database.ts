@@ -10,7 +10,8 @@ import type { Log } from '../process/log.ts';
  * @throws StockadeError `migrations_pending`, `missing_rights`
  */
 export async function prepareDatabase(db: Database, log: Log): Promise<void> {
-  for (const name of await migrate(db)) log.info({ migration: name }, 'applied a migration');
+  const migrations = await migrate(db);
+  if (migrations.length > 0) log.info({ migrations }, 'the tables have this version now');
   await assertRights(db);
   const missing = await missingIndexes(db);
   if (missing.length > 0) {
