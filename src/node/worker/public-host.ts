@@ -1,5 +1,7 @@
 /** What the routes of the buyers' port call in a worker. */
+import { OfferTokens } from '../../admission/offer-token.ts';
 import { parseOrigins } from '../../admission/origins.ts';
+import { PlaceTokens } from '../../admission/place-token.ts';
 import type { Backend } from '../../engine/contract.ts';
 import { QUEUE_SHARE } from '../../engine/limits.ts';
 import type { Engine } from '../../engine/purchase/engine.ts';
@@ -44,6 +46,7 @@ export interface PublicHostParts {
 export function publicHost(parts: PublicHostParts): PublicHost {
   const { settings, db, log, engine, admission, stats, tokenCounts, queueWork } = parts;
   const { limits, tokens, challenge } = admission;
+  const keys = settings.admission.tokens;
   const olderNodes = new OlderNodes(db);
   const orders = orderWork(parts);
   // Purchases read members of this object. Without spreads, because V8 would make a dictionary of it.
@@ -62,7 +65,7 @@ export function publicHost(parts: PublicHostParts): PublicHost {
     engine,
     traces: parts.traces,
     tokens,
-    queueSigners: queueWork.queueSigners,
+    queueSigners: { places: new PlaceTokens(keys), offers: new OfferTokens(keys) },
     queue: queueWork.queue,
     acceptOffer: queueWork.acceptOffer,
     challenge,

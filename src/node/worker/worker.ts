@@ -96,7 +96,7 @@ export async function startWorker(parts: WorkerParts): Promise<RunningWorker> {
   const connections = new Connections(settings.maxConnections, admission.connections);
   const server = await chooseHttpServer(settings.httpServer);
   const queueWork = new QueueWork({
-    ...{ backend, db, keys: settings.admission.tokens, requestDeadlineMs: settings.requestDeadlineMs },
+    ...{ backend, db, requestDeadlineMs: settings.requestDeadlineMs },
     fault: (error) => log.error({ err: error }, 'work on a queue failed'),
   });
   const host = publicHost({ ...parts, engine, admission, stats, tokenCounts, traces, queueWork });

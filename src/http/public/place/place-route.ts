@@ -11,6 +11,7 @@ import { isBusy, StockadeError } from '../../../engine/errors.ts';
 import { SALE_ID_PATTERN } from '../../../engine/limits.ts';
 import { withTimeout } from '../../../lib/with-timeout.ts';
 import type { BuyersQueue } from '../../../queue/buyers/buyers-queue.ts';
+import { type JoinRefusal, joinRefusal } from '../../../queue/buyers/join-refusal.ts';
 import type { ToldPlace } from '../../../queue/buyers/place-view.ts';
 import { type Authenticate, type Identity, refusal } from '../../identity/identity.ts';
 import type { Exchange, Handler, Observer } from '../../server/exchange.ts';
@@ -176,25 +177,32 @@ async function join(host: PlaceHost, asked: Asked): Promise<Reply> {
 
 function refusalOf(
   { tokens }: PlaceHost,
-  { sale, state, generation }: SaleRecord,
+  record: SaleRecord,
   asked: Asked,
   quantity: number,
 ): Reply | undefined {
-  if (!sale.queue) return problem('no_queue');
-  if (quantity > sale.perBuyerLimit)
-    return problem('invalid_request', {
-      detail: `quantity must be a whole number from 1 to ${sale.perBuyerLimit}`,
-    });
-  const { endsAt } = sale;
-  if (state === 'closed' || (endsAt !== undefined && Date.now() >= endsAt))
-    return problem('ended', endsAt === undefined ? {} : { endedAt: new Date(endsAt).toISOString() });
-  if (!sale.requireToken) return undefined;
+  const refused = joinRefusal(record, quantity);
+  if (refused) return refusalReply(refused);
+  if (!record.sale.requireToken) return undefined;
   if (asked.token === '')
     return problem('token_required', { detail: `${GET_TOKEN} and send it in the header Purchase-Token.` });
-  const reason = tokens.check(asked.token, asked, generation);
+  const reason = tokens.check(asked.token, asked, record.generation);
   return reason === 'genuine'
     ? undefined
     : problem('token_invalid', { detail: `It is not valid here now. ${GET_TOKEN}.`, reason });
+}
+
+function refusalReply(refused: JoinRefusal): Reply {
+  switch (refused.code) {
+    case 'no_queue':
+      return problem('no_queue');
+    case 'invalid_request':
+      return problem('invalid_request', { detail: refused.detail });
+    case 'ended': {
+      const { endedAt } = refused;
+      return problem('ended', endedAt === undefined ? {} : { endedAt: new Date(endedAt).toISOString() });
+    }
+  }
 }
 
 async function recordOf(host: PlaceHost, saleId: string): Promise<SaleRecord | undefined> {

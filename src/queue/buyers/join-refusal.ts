@@ -1,0 +1,20 @@
+import type { SaleRecord } from '../../engine/contract.ts';
+
+export type JoinRefusal =
+  | { readonly code: 'no_queue' }
+  | { readonly code: 'invalid_request'; readonly detail: string }
+  /** `endedAt`: in milliseconds since the Unix epoch; absent if the sale was closed without an end. */
+  | { readonly code: 'ended'; readonly endedAt?: number };
+
+/** Why no buyer may take a place for so many units, as far as that can be told without I/O. */
+export function joinRefusal({ sale, state }: SaleRecord, quantity: number): JoinRefusal | undefined {
+  if (!sale.queue) return { code: 'no_queue' };
+  if (!Number.isSafeInteger(quantity) || quantity < 1 || quantity > sale.perBuyerLimit)
+    return {
+      code: 'invalid_request',
+      detail: `quantity must be a whole number from 1 to ${sale.perBuyerLimit}`,
+    };
+  const { endsAt } = sale;
+  if (state !== 'closed' && (endsAt === undefined || Date.now() < endsAt)) return undefined;
+  return { code: 'ended', ...(endsAt !== undefined && { endedAt: endsAt }) };
+}
