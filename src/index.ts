@@ -17,6 +17,16 @@ export type {
   ShopOrders,
   ShopSales,
 } from './embed/shop.ts';
+export type {
+  AcceptanceOutcome,
+  BuyersPlace,
+  NewAcceptance,
+  NewPlace,
+  Offer,
+  PlaceHolder,
+  PlaceOutcome,
+  ShopPlaces,
+} from './embed/shop-places.ts';
 export { InvalidInput, StockadeError } from './engine/errors.ts';
 export type { OrderEvent } from './events/order-event.ts';
 export type { Erasure, ErasureReport } from './operations/buyer-operations.ts';

@@ -12,6 +12,7 @@ import type { OrderChange } from '../operations/order-operations.ts';
 import { parseOrderExport, parseOrderQuery } from '../operations/order-query.ts';
 import { parseSaleQuery } from '../operations/sale-list.ts';
 import { checkedAuthor, checkedPayType, checkedPurchase, refusedPurchase } from './checked.ts';
+import { type PlaceParts, placesOf } from './embedded-places.ts';
 import type {
   ChangeAuthor,
   NewPurchase,
@@ -22,8 +23,10 @@ import type {
   ShopOrders,
   ShopSales,
 } from './shop.ts';
+import type { ShopPlaces } from './shop-places.ts';
 
 export interface EmbeddedParts extends Operations {
+  readonly places: PlaceParts;
   buy(purchase: Purchase): Promise<Outcome>;
   metrics(): Promise<string>;
   /** Each resolves with the reason if a part fails that the shop can't run without. */
@@ -37,6 +40,7 @@ export interface EmbeddedParts extends Operations {
 type Work = <T>(work: () => Promise<T>) => Promise<T>;
 
 export class EmbeddedShop implements Shop {
+  readonly places: ShopPlaces;
   readonly sales: ShopSales;
   readonly orders: ShopOrders;
   readonly buyers: ShopBuyers;
@@ -49,6 +53,9 @@ export class EmbeddedShop implements Shop {
   constructor(parts: EmbeddedParts) {
     this.#parts = parts;
     const work: Work = (operation) => this.#run(operation);
+    this.places = placesOf(parts.places, async (operation) =>
+      this.#closing ? { code: 'unavailable' } : this.#run(operation),
+    );
     this.sales = salesOf(parts.sales, work);
     this.orders = ordersOf(parts.orders, work);
     this.buyers = buyersOf(parts.buyers, work);

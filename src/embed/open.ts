@@ -4,15 +4,22 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Registry } from 'prom-client';
 import type { Config } from '../config/config.ts';
+import type { Engine } from '../engine/purchase/engine.ts';
 import type { Receiver } from '../events/order-event.ts';
 import type { Teardown } from '../lib/teardown.ts';
 import { lostOrderNames } from '../node/lost-order-names.ts';
+import { watchHead } from '../node/observability/head-watch.ts';
 import { operationsOn } from '../node/operations/operations.ts';
 import { startOwnEngine } from '../node/own-engine.ts';
 import type { Log } from '../node/process/log.ts';
 import { startOrRelease } from '../node/process/start.ts';
-import { openDirectory, openShop, startBackgroundWork } from '../node/shop.ts';
+import { startQueueHead } from '../node/queue-head.ts';
+import { openDirectory, openShop, type ShopParts, startBackgroundWork } from '../node/shop.ts';
+import type { Stores } from '../node/stores/stores.ts';
 import { busyShareOf, watchLoad } from '../node/worker/load.ts';
+import { QueueWork } from '../node/worker/queue-work.ts';
+import type { Buy } from '../orders/late-payment.ts';
+import type { PlaceParts } from './embedded-places.ts';
 import { EmbeddedShop } from './embedded-shop.ts';
 import { logTo } from './log.ts';
 import { configOf, type OpenOptions, type OrderEventHandler, SHARED_OPTIONS } from './options.ts';
@@ -65,14 +72,32 @@ async function assemble(
     onForeign: (error) =>
       log.warn({ err: error }, 'ignored a message in Redis that this version does not send'),
   });
+  const buy: Buy = (purchase) => engine.purchase(purchase);
+  const places = placeParts(stores, engine, parts, teardown);
+  startQueueHead(stores, buy, watchHead(log, parts.registry), teardown);
   return new EmbeddedShop({
-    buy: (purchase) => engine.purchase(purchase),
-    ...operationsOn(stores, (purchase) => engine.purchase(purchase)),
+    buy,
+    places,
+    ...operationsOn(stores, buy),
     metrics: () => parts.registry.metrics(),
     failures: [stores.failed, watch.storesChanged, lost],
     graceMs: config.shutdownGraceMs,
     release: () => teardown.release(),
   });
+}
+
+function placeParts(
+  { backend, db }: Stores,
+  engine: Engine,
+  { config, log }: ShopParts,
+  teardown: Teardown,
+): PlaceParts {
+  const { requestDeadlineMs } = config;
+  const fault = (error: unknown) => log.error({ err: error }, 'work on a queue failed');
+  const { queue, acceptOffer } = new QueueWork({ backend, db, requestDeadlineMs, fault });
+  teardown.add(() => queue.stop());
+  const readRecord = async (saleId: string) => (await engine.view(saleId))?.record;
+  return { queue, acceptOffer, readRecord, deadlineMs: requestDeadlineMs, fault };
 }
 
 function receiverOf(handle: OrderEventHandler): Receiver {

@@ -9,6 +9,7 @@ import type { RebalanceOptions, RebalanceReport } from '../operations/rebalance-
 import type { Recovery } from '../operations/recover-operations.ts';
 import type { SalePage, SaleQuery } from '../operations/sale-list.ts';
 import type { LedgerEntry, SaleStatus, VerifyOptions, VerifyReport } from '../operations/sale-operations.ts';
+import type { ShopPlaces } from './shop-places.ts';
 
 /** A purchase that a buyer wants to make. */
 export interface NewPurchase {
@@ -69,7 +70,7 @@ export interface NewSale {
   readonly shopId?: string | undefined;
   /** At most 16,384 bytes as JSON. */
   readonly metadata?: Readonly<Record<string, unknown>> | undefined;
-  /** Whether buyers at a node's port need a place in a queue, and the order of the places. Default `off`. */
+  /** Whether buyers need a place in a queue, and the order of the places. Default `off`. */
   readonly queue?: 'off' | 'fifo' | 'draw' | undefined;
   /** How long an offer can be accepted, 1 to 31,536,000 seconds. Default 120. */
   readonly offerSeconds?: number | undefined;
@@ -239,6 +240,8 @@ export interface Shop {
    * @throws InvalidInput if a member has the wrong type, or is not a member of a purchase
    */
   purchase(purchase: NewPurchase): Promise<PurchaseOutcome>;
+  /** The queues of sales that have one. */
+  readonly places: ShopPlaces;
   readonly sales: ShopSales;
   readonly orders: ShopOrders;
   readonly buyers: ShopBuyers;
@@ -248,7 +251,7 @@ export interface Shop {
    * process may use its worker number. The shop has begun to close by then.
    */
   readonly failed: Promise<Error>;
-  /** The metrics of sync, expiry, events and Redis, in Prometheus' text format. */
+  /** The metrics of sync, expiry, events, queues and Redis, in Prometheus' text format. */
   metrics(): Promise<string>;
   /** Answers what is under way, stops the background work, and closes the stores. May be called again. */
   close(): Promise<void>;

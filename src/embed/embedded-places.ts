@@ -1,0 +1,122 @@
+/** What buyers do in the queues of an embedded shop. A node's routes do the same (http/public/place/), for buyers with tokens. */
+import type { SaleRecord } from '../engine/contract.ts';
+import { isBusy, StockadeError } from '../engine/errors.ts';
+import { SALE_ID_PATTERN } from '../engine/limits.ts';
+import { withTimeout } from '../lib/with-timeout.ts';
+import type { BuyersQueue } from '../queue/buyers/buyers-queue.ts';
+import { joinRefusal } from '../queue/buyers/join-refusal.ts';
+import type { ToldPlace } from '../queue/buyers/place-view.ts';
+import type { Acceptance, Accepted } from '../queue/offers.ts';
+import { checkedAcceptance, checkedPlace, invalidBuyer } from './checked.ts';
+import type { AcceptanceOutcome, BuyersPlace, PlaceOutcome, ShopPlaces } from './shop-places.ts';
+
+export interface PlaceParts {
+  readonly queue: Pick<BuyersQueue, 'join' | 'look' | 'lookInMemory' | 'leave'>;
+  /** @returns `undefined` if there is no such order. @throws Busy if nothing was done; or the database's error */
+  acceptOffer(wish: Acceptance): Promise<Accepted | undefined>;
+  /** @throws Busy, or the error of the backend */
+  readRecord(saleId: string): Promise<SaleRecord | undefined>;
+  readonly deadlineMs: number;
+  readonly fault: (error: unknown) => void;
+}
+
+type Run = <T extends object>(work: () => Promise<T>) => Promise<T | { readonly code: 'unavailable' }>;
+
+/** @param run does not begin a work after `close` */
+export function placesOf(parts: PlaceParts, run: Run): ShopPlaces {
+  const { queue } = parts;
+  const inQueue = (
+    saleId: string,
+    buyerId: string,
+    work: (record: SaleRecord) => Promise<PlaceOutcome>,
+  ): Promise<PlaceOutcome> =>
+    run(() =>
+      answered(parts, 'unavailable', async () => {
+        const wrong = invalidBuyer(buyerId);
+        if (wrong) return wrong;
+        const record = SALE_ID_PATTERN.test(saleId) ? await parts.readRecord(saleId) : undefined;
+        return record ? work(record) : { code: 'unknown_sale' };
+      }),
+    );
+  return {
+    async join(input) {
+      const { saleId, buyerId, quantity } = checkedPlace(input);
+      return inQueue(saleId, buyerId, async (record) => {
+        const refused = joinRefusal(record, quantity);
+        if (refused) return refused;
+        const place = await queue.join(record, { buyerId, quantity });
+        return place ? told(place) : { code: 'queue_full' };
+      });
+    },
+    async show(input, known) {
+      const { saleId, buyerId } = checkedPlace(input);
+      return inQueue(saleId, buyerId, async (record) => {
+        const place =
+          (known && queue.lookInMemory(record, known)) ?? (await queue.look(record, buyerId, known));
+        return place ? told(place) : { code: 'no_place' };
+      });
+    },
+    async leave(input) {
+      const { saleId, buyerId } = checkedPlace(input);
+      return inQueue(saleId, buyerId, async (record) => {
+        const place = await queue.leave(record, buyerId);
+        return place ? told(place) : { code: 'no_place' };
+      });
+    },
+    async accept(input) {
+      const wish = checkedAcceptance(input);
+      return run(() =>
+        answered(
+          parts,
+          'unknown',
+          async () => invalidBuyer(wish.buyerId) ?? outcomeOf(wish, await parts.acceptOffer(wish)),
+        ),
+      );
+    },
+  };
+}
+
+/** @param failed what it means if a store fails or there is no answer in time */
+async function answered<T extends object, F extends string>(
+  { deadlineMs, fault }: PlaceParts,
+  failed: F,
+  work: () => Promise<T>,
+): Promise<T | { readonly code: F | 'busy' }> {
+  try {
+    return await withTimeout(deadlineMs, work());
+  } catch (error) {
+    if (isBusy(error)) return { code: 'busy' };
+    if (!(error instanceof StockadeError)) fault(error);
+    return { code: failed };
+  }
+}
+
+function told({ offer, ...place }: ToldPlace): BuyersPlace {
+  return {
+    code: 'place',
+    ...place,
+    ...(offer && {
+      offer: {
+        orderId: offer.orderId,
+        quantity: offer.quantity,
+        ...(offer.until && { until: offer.until.getTime() }),
+      },
+    }),
+  };
+}
+
+function outcomeOf({ orderId, quantity }: Acceptance, accepted: Accepted | undefined): AcceptanceOutcome {
+  switch (accepted?.verdict) {
+    case 'done':
+      return { code: 'committed', orderId, quantity };
+    case 'paused':
+      return { code: 'paused' };
+    case 'quantity':
+      return { code: 'invalid_request', detail: `quantity must be that of the offer, not ${quantity}` };
+    // Whether another buyer has an offer is not for this one to know.
+    case 'late':
+    case 'forbidden':
+    case undefined:
+      return { code: 'offer_ended' };
+  }
+}

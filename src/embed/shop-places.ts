@@ -1,0 +1,99 @@
+/** The interface of the queues of an embedded shop: places, and the offers that come to them. */
+import type { LeftReason } from '../queue/place.ts';
+
+/** Whose place, in the queue of which sale. The shop believes the `buyerId` that it is given. */
+export interface PlaceHolder {
+  readonly saleId: string;
+  /** The buyer's id: 1 to 128 visible ASCII characters. */
+  readonly buyerId: string;
+}
+
+export interface NewPlace extends PlaceHolder {
+  /** Units, 1 to the sale's limit per buyer. A place keeps its first quantity. Default 1. */
+  readonly quantity?: number | undefined;
+}
+
+/** Units that are set aside for a place. */
+export interface Offer {
+  readonly orderId: string;
+  /** May be less than the place wants, if the sale's `fit` is `less`. */
+  readonly quantity: number;
+  /** Until when it can be accepted, in milliseconds since the Unix epoch. Absent while its time does not run. */
+  readonly until?: number | undefined;
+}
+
+export interface BuyersPlace {
+  readonly code: 'place';
+  /** Counts from 1 in each sale, in the order in which places were given. */
+  readonly number: number;
+  readonly quantity: number;
+  /**
+   * `waiting`: its turn has not come. `hopeless`: it waits behind as many present buyers as units could still come to.
+   * `offered`: units are set aside for it. `bought`: the offer was accepted. `lapsed`: it was not accepted in time. `left`: see
+   * `reason`. `closed`: it waited when the sale was over, or when its queue was turned off.
+   */
+  readonly state: 'waiting' | 'hopeless' | 'offered' | 'bought' | 'lapsed' | 'left' | 'closed';
+  /** Why it has left: `asked`, `absent` when its turn came, or its buyer may not hold more (`limit`). */
+  readonly reason?: LeftReason | undefined;
+  /** How many places come before it, and itself. Only while it waits, and not before the draw. */
+  readonly rank?: number | undefined;
+  /** How many take part in the draw so far. Only before the draw. */
+  readonly entries?: number | undefined;
+  /** Buyers ahead who are present. Only while it waits. */
+  readonly ahead?: number | undefined;
+  /** How long it waits if offers go on as in the last minute, and the standard error of that. Absent while too little is known. */
+  readonly estimate?: { readonly seconds: number; readonly errorSeconds: number } | undefined;
+  /** Only while it is `offered`. */
+  readonly offer?: Offer | undefined;
+}
+
+/**
+ * A place, or why there is none. After `busy`, `unavailable` and `queue_full` the call may be repeated: a buyer keeps its place.
+ * Times are milliseconds since the Unix epoch.
+ */
+export type PlaceOutcome =
+  | BuyersPlace
+  | { readonly code: 'no_place' | 'no_queue' | 'queue_full' | 'unknown_sale' | 'busy' | 'unavailable' }
+  | { readonly code: 'ended'; readonly endedAt?: number }
+  | { readonly code: 'invalid_request'; readonly detail: string };
+
+export interface NewAcceptance {
+  /** The buyer to whom the offer was made. */
+  readonly buyerId: string;
+  /** As it was told with the place. */
+  readonly offer: Pick<Offer, 'orderId' | 'quantity'>;
+  /** As in a purchase. */
+  readonly reference?: string | undefined;
+  /** As in a purchase. */
+  readonly metadata?: Readonly<Record<string, unknown>> | undefined;
+}
+
+/**
+ * `committed`: the order is the buyer's, also if it was accepted before. `offer_ended`: its time was over, it was given back, or it
+ * is not this buyer's. `unknown`: it may have been accepted, so repeat the call. With `busy` and `unavailable` nothing was done.
+ */
+export type AcceptanceOutcome =
+  | { readonly code: 'committed'; readonly orderId: string; readonly quantity: number }
+  | { readonly code: 'offer_ended' | 'paused' | 'busy' | 'unavailable' | 'unknown' }
+  | { readonly code: 'invalid_request'; readonly detail: string };
+
+/**
+ * Queues, as buyers see them. Each method resolves within about `requestDeadlineMs`. For values that a buyer may have sent wrong the
+ * outcome is `invalid_request`, after `close` it is `unavailable`.
+ */
+export interface ShopPlaces {
+  /** Gives the buyer a place, or finds the one that it has. @throws InvalidInput for a member of the wrong type */
+  join(place: NewPlace): Promise<PlaceOutcome>;
+  /**
+   * How the place stands. Call it every few seconds for each buyer who waits: a buyer of whom nothing is heard for
+   * `presenceSeconds` is passed over when its turn comes.
+   * @param known what an earlier call told of this buyer's place. Then most answers come from memory; without it, each is read from
+   * Postgres. Another buyer's place would be told to this one
+   * @throws InvalidInput for a member of the wrong type
+   */
+  show(holder: PlaceHolder, known?: Pick<BuyersPlace, 'number' | 'quantity'>): Promise<PlaceOutcome>;
+  /** Leaves the queue, and gives back an offer. @throws InvalidInput for a member of the wrong type */
+  leave(holder: PlaceHolder): Promise<PlaceOutcome>;
+  /** Buys what is offered. May be repeated. @throws InvalidInput for a member of the wrong type, or a bad reference or metadata */
+  accept(acceptance: NewAcceptance): Promise<AcceptanceOutcome>;
+}

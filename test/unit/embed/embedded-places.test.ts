@@ -1,0 +1,73 @@
+/** What an embedded shop answers about places if a store fails or is too slow. */
+import { describe, expect, test } from 'vitest';
+import { type PlaceParts, placesOf } from '../../../src/embed/embedded-places.ts';
+import type { SaleRecord } from '../../../src/engine/contract.ts';
+import { Busy } from '../../../src/engine/errors.ts';
+
+const holder = { saleId: 'web', buyerId: 'ann' };
+const offer = { orderId: '17', quantity: 1 };
+const record = { sale: { id: 'web', perBuyerLimit: 1, queue: {} }, state: 'open' } as unknown as SaleRecord;
+
+function placesWith(work: () => Promise<never>, parts: Partial<PlaceParts> = {}) {
+  const faults: unknown[] = [];
+  const places = placesOf(
+    {
+      queue: { join: work, look: work, leave: work, lookInMemory: () => undefined },
+      acceptOffer: work,
+      readRecord: async () => record,
+      deadlineMs: 20,
+      fault: (error) => faults.push(error),
+      ...parts,
+    },
+    (operation) => operation(),
+  );
+  return { places, faults };
+}
+
+const calls = ['join', 'show', 'leave'] as const;
+
+describe('a call about a place', () => {
+  test.each(calls)('%s is answered busy if there is too much to do', async (call) => {
+    const { places, faults } = placesWith(() => Promise.reject(new Busy('too many')));
+    expect(await places[call](holder)).toEqual({ code: 'busy' });
+    expect(await places.accept({ buyerId: 'ann', offer })).toEqual({ code: 'busy' });
+    expect(faults).toEqual([]);
+  });
+
+  test.each(calls)('%s is unavailable, and an acceptance unknown, if a store fails', async (call) => {
+    const error = new Error('connection refused');
+    const { places, faults } = placesWith(() => Promise.reject(error));
+    expect(await places[call](holder)).toEqual({ code: 'unavailable' });
+    expect(await places.accept({ buyerId: 'ann', offer })).toEqual({ code: 'unknown' });
+    expect(faults).toEqual([error, error]);
+  });
+
+  test.each(calls)('%s ends at its deadline, and is no fault then', async (call) => {
+    const { places, faults } = placesWith(() => new Promise<never>(() => {}));
+    expect(await places[call](holder)).toEqual({ code: 'unavailable' });
+    expect(await places.accept({ buyerId: 'ann', offer })).toEqual({ code: 'unknown' });
+    expect(faults).toEqual([]);
+  });
+
+  test('reads nothing for a buyer or a sale that can’t exist', async () => {
+    const { places } = placesWith(() => Promise.reject(new Error('it was asked')), {
+      readRecord: () => Promise.reject(new Error('it was read')),
+    });
+    expect(await places.show({ saleId: '../web', buyerId: 'ann' })).toEqual({ code: 'unknown_sale' });
+    const refused = { code: 'invalid_request', detail: expect.stringMatching(/^buyerId must be 1 to 128/) };
+    expect(await places.show({ saleId: 'web', buyerId: 'an n' })).toEqual(refused);
+    expect(await places.accept({ buyerId: '', offer })).toEqual(refused);
+  });
+
+  test('is answered from memory if that is enough', async () => {
+    const told = { number: 3, quantity: 1, state: 'waiting', reason: undefined, ahead: 2 } as const;
+    const fails = () => Promise.reject(new Error('it was read'));
+    const { places } = placesWith(fails, {
+      queue: {
+        ...{ join: fails, look: fails, leave: fails },
+        lookInMemory: (_, known) => (known.number === 3 ? told : undefined),
+      },
+    });
+    expect(await places.show(holder, { number: 3, quantity: 1 })).toMatchObject({ code: 'place', ahead: 2 });
+  });
+});
