@@ -61,6 +61,19 @@ test.each([
   ['2001:db8::1', '2001:db8::/32', true],
   ['2001:db8::1', '10.0.0.0/8, 2001:db8::/32', true],
   ['192.0.2.1', '1', true],
+  ['10.0.0.1', '10.0.0.1', true],
+  ['10.0.0.2', '10.0.0.1', false],
+  ['10.0.0.1', '10.0.0.1/32', true],
+  ['10.0.0.1', '10.0.0.0/32', false],
+  ['2001:db8::1', '2001:db8::1', true],
+  ['2001:db8::2', '2001:db8::1', false],
+  ['198.51.100.1', '0.0.0.0/0', true],
+  ['198.51.100.1', '::ffff:0.0.0.0/96', true],
+  ['2001:db8::1', '::/0', true],
+  // A network of one family has no address of the other, even if they begin with the same bits.
+  ['198.51.100.1', '::/0', false],
+  ['10.0.0.1', 'a00::/8', false],
+  ['a00::1', '10.0.0.0/8', false],
 ])('%s, where %j are trusted, may be a proxy: %j', (text, proxies, expected) => {
   expect(mayBeProxy(address(text), proxies === undefined ? undefined : parseTrustedProxies(proxies)!)).toBe(
     expected,
@@ -107,6 +120,7 @@ describe('the address of the client', () => {
   test('may be written with a port, in brackets, or as RFC 7239 has it', () => {
     expect(asked('10.0.0.1', '192.0.2.1:4711', '1')).toBe(is('192.0.2.1'));
     expect(asked('10.0.0.1', '[2001:db8::1]:4711', '1')).toBe(is('2001:db8::1'));
+    expect(asked('10.0.0.1', '[2001:db8::1]', '1')).toBe(is('2001:db8::1'));
     const rfc = (text: string) => asked('10.0.0.1', text, '1', 'forwarded');
     expect(rfc('for=192.0.2.1;proto=https')).toBe(is('192.0.2.1'));
     expect(rfc('for=1.1.1.1, proto=https;For="[2001:db8::1]:4711"')).toBe(is('2001:db8::1'));
@@ -116,10 +130,28 @@ describe('the address of the client', () => {
     expect(rfc('xfor=192.0.2.1')).toBe(is('10.0.0.1'));
   });
 
+  test.each([
+    'x[2001:db8::1]',
+    '[2001:db8::1]x',
+    '[2001:db8::1]:',
+    'x192.0.2.1:80',
+    '192.0.2.1:80x',
+    '192.0.2.1:',
+  ])('is not taken from %j, which is none', (hop) => {
+    expect(asked('10.0.0.1', hop, '1')).toBe(is('10.0.0.1'));
+  });
+
   test('a header with many hops is read only in part', () => {
     const hops = Array.from({ length: 2_000 }, () => '10.0.0.2').join(',');
     expect(asked('10.0.0.1', `192.0.2.1,${hops}`, '10.0.0.0/8')).toBe(is('10.0.0.2'));
   });
+});
+
+test.each([
+  ['1', 1],
+  ['16', 16],
+])('%j is a number of proxies', (text, count) => {
+  expect(parseTrustedProxies(text)).toBe(count);
 });
 
 test.each([
@@ -136,6 +168,7 @@ test.each([
   '10.0.0.0/8,',
   '2001:db8::/129',
   '10.0.0.0/-1',
+  '::ffff:10.0.0.0/95',
 ])('%j names no proxies', (text) => {
   expect(parseTrustedProxies(text)).toBeUndefined();
 });

@@ -68,14 +68,14 @@ describe('a challenge', () => {
     expect([wasAborted, asked[0]!.context.signal.aborted]).toEqual([false, true]);
   });
 
-  it.each<[string, () => unknown]>([
-    ['throws', fails],
-    ['rejects', async () => fails()],
-    ['returns what JSON can’t hold', () => () => {}],
-    ['returns nothing', () => undefined],
-  ])('is broken if it %s', async (_, behave) => {
+  it.each<[string, () => unknown, new () => Error]>([
+    ['throws', fails, Error],
+    ['rejects', async () => fails(), Error],
+    ['returns what JSON can’t hold', () => () => {}, TypeError],
+    ['returns nothing', () => undefined, TypeError],
+  ])('is broken if it %s', async (_, behave, Cause) => {
     expect(await calling(behave).issue(HOLDER, TIMEOUT_MS)).toEqual({ kind: 'broken' });
-    expect(faults).toEqual([expect.objectContaining({ code: 'challenge_broken', cause: expect.any(Error) })]);
+    expect(faults).toEqual([expect.objectContaining({ code: 'challenge_broken', cause: expect.any(Cause) })]);
   });
 
   it('is broken if it does not answer in time', async () => {

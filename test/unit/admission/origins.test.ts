@@ -24,6 +24,7 @@ test.each([
   ['https://Shop.example'],
   ['https://ann:secret@shop.example'],
   ['https://*.shop.example'],
+  ['https://shop*.example'],
   ['ftp://shop.example'],
   ['file:///shop'],
   ['*,https://shop.example'],

@@ -82,5 +82,5 @@ it('is wrong in any other form', () => {
   for (const other of [undefined, null, 'x', 5, [], {}, { seed }, { solution }, { seed: 5, solution }])
     expect(verdict(other), JSON.stringify(other)).toBe(false);
   for (const other of ['', `x${seed}`, `${seed}x`, seed.replace(/^1/, '2'), seed.slice(0, -1)])
-    expect(verdict({ seed: other, solution }), other).toBe(false);
+    expect(verdict({ seed: other, solution: solutionOf(other, 1) }), other).toBe(false);
 });

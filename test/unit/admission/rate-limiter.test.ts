@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { KeyedHash } from '../../../src/admission/keyed-hash.ts';
 import { RateLimiter, rateTable } from '../../../src/admission/rate-limiter.ts';
-import { parseRatePolicy, type RatePolicy } from '../../../src/admission/rate-policy.ts';
+import { parseRatePolicy } from '../../../src/admission/rate-policy.ts';
 
 const KEY = Uint8Array.of(0, 1, 2, 3, 4, 5, 6, 7);
 const MILLION = 1_000_000;
@@ -21,24 +21,6 @@ function limiter(text: string, { keys = 1_024, clock = new Clock() } = {}) {
 function admitted(limited: RateLimiter, count: number, key = 'ann'): number {
   return Array.from({ length: count }, () => limited.admit(key)).filter((waitMs) => waitMs === 0).length;
 }
-
-describe('a policy', () => {
-  test.each<[string, RatePolicy | undefined]>([
-    ['10/60', { requests: 10, seconds: 60, burst: 10 }],
-    ['5/1/20', { requests: 5, seconds: 1, burst: 20 }],
-    ['1000000/86400/1000000', { requests: MILLION, seconds: 86_400, burst: MILLION }],
-    ['0/1', undefined],
-    ['1/0', undefined],
-    ['1/1/0', undefined],
-    ['1000001/1', undefined],
-    ['1/86401', undefined],
-    ['1.5/1', undefined],
-    ['10', undefined],
-    ['', undefined],
-  ])('%j', (text, policy) => {
-    expect(parseRatePolicy(text)).toEqual(policy);
-  });
-});
 
 describe('a limit', () => {
   test('lets in a burst, then one request in each interval', () => {
@@ -161,6 +143,14 @@ describe('the table', () => {
     expect(limited.evictions).toBe(0);
   });
 
+  test('has an empty cell for a new key also when the ticks are about to wrap to 0, which empty cells hold', () => {
+    const { limiter: limited, clock } = limiter('1000/1/50', { keys: 8 });
+    clock.ms = (2 ** 32 - 200) / 64;
+    for (const name of ['ann', 'bob', 'cleo']) expect(limited.admit(name)).toBe(0);
+    expect(['ann', 'bob', 'cleo'].map((name) => limited.counting(name))).toEqual([1, 1, 1]);
+    expect(limited.evictions).toBe(0);
+  });
+
   test.each([
     [1, 8],
     [8, 8],
@@ -168,6 +158,48 @@ describe('the table', () => {
     [1_025, 2_048],
   ])('for %i keys has %i cells', (keys, cells) => {
     expect(rateTable(keys).byteLength).toBe(cells * 8);
+  });
+});
+
+describe('a key that the table does not have', () => {
+  /** A limiter that has one key, in the first cell, at a time that is near what the cell holds as a fingerprint. */
+  function withAnn() {
+    const made = limiter('1000/1/50', { keys: 8 });
+    const hash = new KeyedHash(KEY);
+    hash.of('ann');
+    made.clock.ms = (hash.low - 100) / 64;
+    expect(made.limiter.admit('ann')).toBe(0);
+    return made.limiter;
+  }
+
+  test('counts nothing', () => {
+    expect(withAnn().counting('bob')).toBe(0);
+  });
+
+  test('has nothing to give back, and takes nothing from others', () => {
+    const limited = withAnn();
+    limited.giveBack('bob');
+    expect([limited.counting('ann'), limited.counting('bob')]).toEqual([1, 0]);
+  });
+});
+
+describe('a request that a thread with a faster clock has let in', () => {
+  /** How many requests of a whole burst still count for a thread whose clock is behind by so many milliseconds. */
+  function countingBehind(text: string, behindMs: number): number {
+    const { limiter: ahead, shared, policy, clock } = limiter(text);
+    admitted(ahead, policy.burst);
+    return new RateLimiter(policy, shared, () => clock.ms - behindMs).counting('ann');
+  }
+
+  test('counts while the clocks differ by a second at most', () => {
+    expect(countingBehind('10/60/3', 900)).toBeGreaterThan(3);
+    // Further ahead than any clock may be: it was written before the ticks have wrapped.
+    expect(countingBehind('10/60/3', 1_200)).toBe(0);
+  });
+
+  test('counts while they differ by the time of a burst at most, if that is shorter', () => {
+    expect(countingBehind('1000/1/50', 50)).toBe(100);
+    expect(countingBehind('1000/1/50', 51)).toBe(0);
   });
 });
 
@@ -222,24 +254,25 @@ describe('two threads at the same time', () => {
     expect(one.admit('ann')).toBe(0);
     expect(['ann', 'bob'].map((name) => one.admit(name) > 0)).toEqual([true, true]);
   });
-});
 
-test('the keyed hash is HalfSipHash-2-4', () => {
-  const hash = new KeyedHash(KEY);
-  const hex = (text: string) => {
-    hash.of(text);
-    const bytes = Buffer.alloc(8);
-    bytes.writeInt32LE(hash.low, 0);
-    bytes.writeInt32LE(hash.high, 4);
-    return bytes.toString('hex');
-  };
-  const upTo = (length: number) => String.fromCharCode(...Array.from({ length }, (_, i) => i));
-  // Vectors of the authors' reference.
-  expect(hex(upTo(0))).toBe('218d1f59b9b83cc8');
-  expect(hex(upTo(1))).toBe('be552412f8387315');
-  expect(hex(upTo(2))).toBe('064f39ef7c50eb57');
-  expect(hex(upTo(3))).toBe('ce0f1a45f7060679');
-  expect(hex(upTo(4))).toBe('d5e78a175be52ea1');
-  expect(hex(upTo(7))).toBe('ff202728b07bc684');
-  expect(hex(upTo(8))).toBe('edfee820bce4858c');
+  test('let in a new key without a cell, if others have taken one at each of eight attempts', () => {
+    const { one, other } = pair('1/60', 8);
+    const others = Array.from({ length: 8 }, (_, i) => `buyer-${i}`);
+    const { compareExchange } = Atomics;
+    const waiting = [...others];
+    vi.spyOn(Atomics, 'compareExchange').mockImplementation((...args: Parameters<typeof compareExchange>) => {
+      const name = waiting.shift();
+      if (name !== undefined) {
+        const spied = Atomics.compareExchange;
+        Atomics.compareExchange = compareExchange;
+        expect(other.admit(name)).toBe(0);
+        Atomics.compareExchange = spied;
+      }
+      return compareExchange(...args);
+    });
+    expect(one.admit('ann')).toBe(0);
+    expect(waiting).toEqual([]);
+    expect([one.counting('ann'), one.evictions, other.evictions]).toEqual([0, 0, 0]);
+    expect(others.map((name) => other.counting(name))).toEqual(others.map(() => 1));
+  });
 });
