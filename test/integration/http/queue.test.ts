@@ -214,13 +214,13 @@ onEachStore((stage) => {
       expect(await node.buy(id, 'anna', withOffer(anna.last!.data.offer.token))).toMatchObject({
         status: 201,
       });
-      await until(() => anna.isClosed, { what: 'the end of the stream' });
+      await until(() => anna.isWhole, { what: 'the end of the stream' });
       expect(anna.events.slice(-2)).toMatchObject([
         { event: 'place', data: { state: 'bought' } },
         { event: 'end', data: { reason: 'bought' } },
       ]);
       await node.ops.change(id, { action: 'close' }, BY);
-      await until(() => bert.isClosed, { what: 'the end of the other stream' });
+      await until(() => bert.isWhole, { what: 'the end of the other stream' });
       expect(bert.last).toMatchObject({ event: 'end', data: { reason: 'closed' } });
     });
 
@@ -234,7 +234,7 @@ onEachStore((stage) => {
       await join(node, id, 'anna');
       await ask(node, 'DELETE', id, 'anna');
       using anna = listen(id, 'anna');
-      await until(() => anna.isClosed, { what: 'the end' });
+      await until(() => anna.isWhole, { what: 'the end' });
       expect(anna.events).toMatchObject([
         { event: 'place', data: { number: 1, state: 'left', reason: 'asked' } },
         { event: 'end', data: { reason: 'left' } },
