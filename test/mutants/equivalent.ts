@@ -18,6 +18,8 @@ export interface Equivalent {
   readonly mutator: string;
   readonly original: string;
   readonly replacement: string;
+  /** In a migration, whose lines never move: only mutants of this line. */
+  readonly line?: number;
   /** How many mutants of the file are like this, all of them equivalent. Default: 1. */
   readonly copies?: number;
   readonly why: string;

@@ -1,4 +1,61 @@
 /** Equivalent mutants of SQL, in strings and in the migrations (../equivalent.ts). */
 import type { Equivalent } from '../equivalent.ts';
 
-export const SQL: readonly Equivalent[] = [];
+const QUEUE = 'src/postgres/migrations/023-queue.sql';
+
+export const SQL: readonly Equivalent[] = [
+  {
+    file: QUEUE,
+    line: 110,
+    mutator: 'OrderDropped',
+    original: 'ORDER BY n.at',
+    replacement: '',
+    why: 'LATERAL with LIMIT is a nested loop, which keeps the order of the list that comes first',
+  },
+  {
+    file: QUEUE,
+    line: 115,
+    mutator: 'OrderDropped',
+    original: 'ORDER BY n.at',
+    replacement: '',
+    why: 'as in line 110',
+  },
+  ...[113, 124].map(
+    (line): Equivalent => ({
+      ...{ file: QUEUE, line, mutator: 'NumberShifted', original: '1', replacement: '2' },
+      why: 'by a unique index a buyer has one such place at most: the limit is there for the plan',
+    }),
+  ),
+  {
+    ...{ file: QUEUE, line: 169, mutator: 'NumberShifted', original: '1', replacement: '2' },
+    why: 'two attempts are enough: the first locks the place if that has got an offer meanwhile',
+  },
+  {
+    ...{ file: QUEUE, line: 169, mutator: 'NumberShifted', original: '3', replacement: '4' },
+    why: 'as above: a fourth attempt finds what the third has found',
+  },
+  {
+    file: QUEUE,
+    line: 207,
+    mutator: 'StatementDropped',
+    original: 'RETURN NULL',
+    replacement: 'NULL',
+    why: 'without offers the rest changes no row and returns null too',
+  },
+  {
+    ...{ file: QUEUE, line: 244, mutator: 'ComparisonShifted', original: '>', replacement: '>=' },
+    why: 'without orders the statement inserts nothing',
+  },
+  {
+    ...{ file: QUEUE, line: 284, mutator: 'ComparisonShifted', original: '>', replacement: '>=' },
+    why: 'with the limit 1 the unique index has refused a second order before',
+  },
+  {
+    file: QUEUE,
+    line: 397,
+    mutator: 'OperandDropped',
+    original: "change = 'pay'",
+    replacement: 'true',
+    why: 'a retaken order has expired: every other change has the wrong status anyway',
+  },
+];

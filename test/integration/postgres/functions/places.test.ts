@@ -1,0 +1,266 @@
+/** What stockade_give_places, stockade_accept_offer and stockade_leave_queue answer and write. */
+import type pg from 'pg';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { insert, openFunctions, type Row, type Rows, run } from '../../../support/postgres/run-function.ts';
+
+let client: pg.Client;
+beforeAll(async () => {
+  client = await openFunctions();
+});
+afterAll(() => client.end());
+
+const place = (number: number, buyer_id: string, more: Row = {}): Row => ({
+  ...{ sale_id: 'q', number, buyer_id, ...more },
+});
+
+describe('places', () => {
+  /** Four places of this sale are behind its head. */
+  const QUEUE = { sale_id: 'q', last_number: 7, head: 3 };
+  const SALES: readonly Row[] = [
+    { id: 'p', queue: 'draw', max_waiting: 100 },
+    { id: 'q', queue: 'fifo', max_waiting: 6 },
+  ];
+  const QUEUES = [{ sale_id: 'p', last_number: 40 }, QUEUE];
+  const PLACES = [
+    place(4, 'anna'),
+    place(5, 'ben', { state: 'offered' }),
+    place(6, 'cleo', { state: 'left', reason: 'asked' }),
+    place(7, 'dora', { sale_id: 'p' }),
+    place(7, 'zoe'),
+  ];
+
+  const ask = (buyers: readonly (readonly [string, number])[], more: Rows = {}) =>
+    run(client, {
+      given: { sales: SALES, queues: QUEUES, places: PLACES, ...more },
+      sql: "SELECT * FROM stockade_give_places('q', $1, $2)",
+      bindings: [buyers.map(([buyer]) => buyer), buyers.map(([, quantity]) => quantity)],
+    });
+  const fresh = (number: number, buyer_id: string, quantity = 1) =>
+    place(number, buyer_id, { quantity, state: 'waiting', given_at: 0 });
+  const had = (number: number, buyer_id: string, state = 'waiting') =>
+    place(number, buyer_id, { quantity: 1, state, given_at: -600 });
+  const shown = (rows: readonly Row[]) => rows.map((row) => ({ ...row, number: Number(row.number) }));
+
+  it('are given in the order of the buyers, beside those that they have', async () => {
+    const { returned, written } = await ask([
+      ['anna', 3],
+      ['dora', 2],
+      ['ben', 3],
+      ['cleo', 1],
+    ]);
+    expect(shown(returned)).toEqual([
+      had(4, 'anna'),
+      fresh(8, 'dora', 2),
+      had(5, 'ben', 'offered'),
+      fresh(9, 'cleo'),
+    ]);
+    expect(written).toEqual({
+      queues: { q: { last_number: 9 } },
+      places: { 'q 8': fresh(8, 'dora', 2), 'q 9': fresh(9, 'cleo') },
+    });
+  });
+
+  it.each([
+    [4, 0],
+    [3, 0],
+    [1, 0],
+    [5, 1],
+    [6, 2],
+    [7, 3],
+  ])('are at most %i behind the head: %i are given', async (max_waiting, given) => {
+    const sales = [SALES[0]!, { ...SALES[1], max_waiting }];
+    const newcomers = ['fay', 'gus', 'hal'] as const;
+    const { returned, written } = await ask([...newcomers.map((name) => [name, 1] as const), ['zoe', 1]], {
+      sales,
+    });
+    const places = newcomers.slice(0, given).map((name, i) => fresh(8 + i, name));
+    expect(shown(returned)).toEqual([...places, had(7, 'zoe')]);
+    const rows = places.map((one) => [`q ${one.number}`, one]);
+    expect(written).toEqual(
+      given === 0 ? {} : { queues: { q: { last_number: 7 + given } }, places: Object.fromEntries(rows) },
+    );
+  });
+
+  it('are only found, and nothing is written, if each buyer has one', async () => {
+    const { returned, written } = await ask([
+      ['zoe', 1],
+      ['anna', 2],
+    ]);
+    expect(shown(returned)).toEqual([had(7, 'zoe'), had(4, 'anna')]);
+    expect(written).toEqual({});
+  });
+
+  it.each<[string, Row | undefined]>([
+    ['has no queue', { queue: 'off' }],
+    ['is closed', { state: 'closed' }],
+    ['is being deleted', { deleting_since: -1 }],
+    ['is not there', undefined],
+  ])('are not given, but found, if the sale %s', async (_, more) => {
+    const sales = [SALES[0]!, ...(more ? [{ ...SALES[1], ...more }] : [])];
+    const { returned, written } = await ask(
+      [
+        ['anna', 1],
+        ['fay', 1],
+      ],
+      { sales },
+    );
+    expect(shown(returned)).toEqual([had(4, 'anna')]);
+    expect(written).toEqual({});
+  });
+
+  it('are looked up one by one, even in a queue that has filled before Postgres has statistics of it', async () => {
+    await client.query('BEGIN');
+    onTestFinished(async () => {
+      await client.query('ROLLBACK');
+    });
+    await insert(client, { sales: SALES, queues: QUEUES });
+    await client.query(
+      "INSERT INTO places (sale_id, number, buyer_id, quantity) SELECT 'p', n, 'buyer ' || n, 1 FROM generate_series(1, 20000) n",
+    );
+    const rowsRead = async () => {
+      const { rows } = await client.query<{ read: string }>(
+        "SELECT seq_tup_read + idx_tup_fetch AS read FROM pg_stat_xact_user_tables WHERE relname = 'places'",
+      );
+      return Number(rows[0]!.read);
+    };
+    await client.query('DISCARD PLANS');
+    const before = await rowsRead();
+    const buyers = Array.from({ length: 1000 }, (_, i) => `buyer ${i + 1}`);
+    await client.query("SELECT * FROM stockade_give_places('p', $1, $2)", [buyers, buyers.map(() => 1)]);
+    // Each of them twice: to see who has none, and for the answer.
+    expect((await rowsRead()) - before).toBeLessThan(3 * buyers.length);
+  });
+
+  it('are given while the sale is paused', async () => {
+    const sales = [SALES[0]!, { ...SALES[1], state: 'paused' }];
+    expect(shown((await ask([['fay', 1]], { sales })).returned)).toEqual([fresh(8, 'fay')]);
+  });
+});
+
+const SALES: readonly Row[] = [
+  { id: 'p', state: 'paused', pay_within_seconds: 10, live_orders: 3 },
+  { id: 'q', pay_within_seconds: 60, stock: 10, live_orders: 7, generation: 4 },
+  { id: 'deleting', deleting_since: -1 },
+];
+const offer = (order_id: number, buyer_id: string, offer_of: number | null, more: Row = {}): Row => ({
+  ...{ order_id, sale_id: 'q', buyer_id, quantity: 2, offer_of, expires_at: 5, ...more },
+});
+const ORDERS = [
+  offer(10, 'ben', 4, { reference: 'ref 2' }),
+  offer(11, 'anna', 3, { reference: 'ref 1', metadata: { x: 1 } }),
+];
+const PLACES = [
+  place(3, 'anna', { state: 'offered', order_id: 11 }),
+  place(4, 'ben', { state: 'offered', order_id: 10 }),
+  place(3, 'dora', { sale_id: 'p', state: 'offered' }),
+  place(4, 'anna', { sale_id: 'p' }),
+  place(5, 'eve'),
+];
+
+describe('an offer', () => {
+  interface Asked {
+    readonly order?: Row;
+    readonly by?: string;
+    readonly units?: number;
+    readonly reference?: string;
+    readonly metadata?: object;
+  }
+  const accept = ({ order = {}, by = 'anna', units = 2, reference, metadata }: Asked) =>
+    run(client, {
+      given: { sales: SALES, orders: [ORDERS[0]!, { ...ORDERS[1], ...order }], places: PLACES },
+      sql: 'SELECT verdict, to_jsonb(stands) AS stands FROM stockade_accept_offer(11, $1, $2, $3, $4)',
+      bindings: [by, units, reference ?? null, metadata ? JSON.stringify(metadata) : null],
+    });
+
+  it.each<[string, Asked, Row]>([
+    ['keeps its note', {}, {}],
+    ['gets a reference', { reference: 'mine' }, { reference: 'mine' }],
+    ['gets metadata', { metadata: { y: 2 } }, { metadata: { y: 2 } }],
+  ])('that is accepted becomes an order, and %s', async (_, asked, noted) => {
+    const { returned, written, events, orders } = await accept(asked);
+    expect(written).toEqual({
+      orders: { 11: { offer_of: null, expires_at: 60, ...noted } },
+      places: { 'q 3': { state: 'bought', ended_at: 0 } },
+    });
+    expect(events).toEqual(['committed 11']);
+    expect(returned).toEqual([{ verdict: 'done', stands: orders[11] }]);
+  });
+
+  it.each<[string, Asked, string]>([
+    ['is another buyer’s', { by: 'ben' }, 'forbidden'],
+    ['is for another number of units', { units: 1 }, 'quantity'],
+    ['was accepted', { order: { offer_of: null } }, 'done'],
+    ['was accepted and paid', { order: { offer_of: null, status: 'paid', expires_at: -1 } }, 'done'],
+    ['was given back', { order: { status: 'cancelled' } }, 'late'],
+    ['ends now', { order: { expires_at: 0 } }, 'late'],
+    ['ended before', { order: { expires_at: -1 } }, 'late'],
+    ['is of a paused sale', { order: { sale_id: 'p' } }, 'paused'],
+    ['is of a paused sale, and ended', { order: { sale_id: 'p', expires_at: -1 } }, 'late'],
+  ])('is not accepted if it %s', async (_, asked, verdict) => {
+    const { returned, written, events, orders } = await accept(asked);
+    expect([written, events]).toEqual([{}, []]);
+    expect(returned).toEqual([{ verdict, stands: orders[11] }]);
+  });
+
+  it.each<[string, Row]>([
+    ['is not there', { order_id: 12 }],
+    ['is of a sale that is being deleted', { sale_id: 'deleting' }],
+  ])('is answered with nothing if it %s', async (_, order) => {
+    const { returned, written } = await accept({ order });
+    expect([returned, written]).toEqual([[], {}]);
+  });
+});
+
+describe('a buyer who leaves', () => {
+  const leave = (buyer: string, more: Rows = {}) =>
+    run(client, {
+      given: { sales: SALES, orders: ORDERS, places: PLACES, ...more },
+      sql: 'SELECT to_jsonb(place) AS place, returned::integer FROM stockade_leave_queue($1, $2)',
+      bindings: ['q', buyer],
+    });
+  const WAITING = PLACES.map((one) => (one.number === 3 ? { ...one, state: 'waiting' } : one));
+  const placeNow = (more: Row) => ({ ...place(3, 'anna', { quantity: 1, given_at: -600 }), ...more });
+
+  it('gives up a place that waits', async () => {
+    const { returned, written, events } = await leave('anna', { places: WAITING });
+    const left = { state: 'left', reason: 'asked', ended_at: 0 };
+    expect(written).toEqual({ places: { 'q 3': left } });
+    expect(returned).toEqual([{ place: placeNow({ ...left, order_id: 11 }) }]);
+    expect(events).toEqual([]);
+  });
+
+  it('gives an offer back', async () => {
+    const { returned, written, events } = await leave('anna');
+    const left = { state: 'left', reason: 'asked', ended_at: 0 };
+    expect(written).toMatchObject({
+      orders: { 11: { status: 'cancelled', cancelled_at: 0 } },
+      places: { 'q 3': left },
+      sales: { q: { stock: 12, live_orders: 6 } },
+    });
+    expect(Object.keys(written.orders!)).toEqual(['11']);
+    expect(Object.keys(written.places!)).toEqual(['q 3']);
+    expect(returned).toEqual([{ place: placeNow({ ...left, order_id: 11 }), returned: 11 }]);
+    expect(events).toEqual(['declined 11']);
+  });
+
+  it.each<[string, Row]>([
+    ['was accepted', { offer_of: null }],
+    ['is of another place', { offer_of: 5 }],
+    ['is paid', { status: 'paid' }],
+    ['is another order', { order_id: 12 }],
+  ])('keeps the place as it is, if its order %s', async (_, more) => {
+    const orders = [ORDERS[0]!, { ...ORDERS[1], ...more }];
+    const { returned, written } = await leave('anna', { orders });
+    expect(written).toEqual({});
+    expect(returned).toEqual([{ place: placeNow({ state: 'offered', order_id: 11 }) }]);
+  });
+
+  it.each<[string, Rows]>([
+    ['never had a place there', { places: PLACES.slice(1) }],
+    ['has left before', { places: [{ ...PLACES[0], state: 'left' }, ...PLACES.slice(1)] }],
+    ['has bought', { places: [{ ...PLACES[0], state: 'bought' }, ...PLACES.slice(1)] }],
+  ])('and %s is answered with nothing', async (_, more) => {
+    const { returned, written } = await leave('anna', more);
+    expect([returned, written]).toEqual([[], {}]);
+  });
+});
