@@ -37,3 +37,48 @@ describe('the trace in a note', () => {
     expect(isNote(JSON.stringify({ trace: TRACE.toUpperCase() }))).toBe(false);
   });
 });
+
+describe('a note', () => {
+  test.each([
+    [{}, ''],
+    [{ reference: '' }, '{"reference":""}'],
+    [{ reference: 'basket 7' }, '{"reference":"basket 7"}'],
+    [{ metadata: {} }, '{"metadata":{}}'],
+    [{ place: 3 }, '{"place":3}'],
+    [{ reference: 'a', metadata: { b: 1 }, place: 1 }, '{"reference":"a","metadata":{"b":1},"place":1}'],
+  ])('%j is %j in the log', (note, line) => {
+    expect(encodeNote(note)).toBe(line);
+    expect(isNote(line)).toBe(line !== NO_NOTE);
+  });
+
+  test.each([
+    'no JSON',
+    '[]',
+    '{"more":1}',
+    '{"place":0}',
+    '{"place":"1"}',
+    '{"reference":5}',
+    '{"reference":"a\\nb"}',
+    '{"metadata":[]}',
+    ...[`x${TRACE}`, `${TRACE}x`, '', '00-1-2-3', TRACE.replace('00-', '01-')].map((trace) =>
+      JSON.stringify({ trace }),
+    ),
+  ])('is not %j, which another program may have written', (line) => {
+    expect(isNote(line)).toBe(false);
+  });
+
+  test.each([
+    [{}, []],
+    [{ reference: 'x'.repeat(200), metadata: { a: 'x'.repeat(4_088) } }, []],
+    [{ reference: 'x'.repeat(201) }, [{ field: 'reference', problem: 'must have at most 200 characters' }]],
+    [
+      { metadata: { a: 'x'.repeat(4_089) }, reference: 5 },
+      [
+        { field: 'reference', problem: 'must be a string' },
+        { field: 'metadata', problem: 'must have at most 4096 bytes as JSON' },
+      ],
+    ],
+  ])('with a purchase has its faults named', (note, faults) => {
+    expect(faultsOf(note)).toEqual(faults);
+  });
+});

@@ -117,3 +117,45 @@ it.each([
 ])('is taken at its bounds', (fields) => {
   expect(faultsWith(fields)).toBeUndefined();
 });
+
+describe('the queue of a sale', () => {
+  const settings = { offerSeconds: 30, presenceSeconds: 0, maxWaiting: 500, fit: 'less' } as const;
+
+  it('is given by flat fields, and is one member of the sale', () => {
+    const { sale } = parse({ queue: 'draw', ...settings });
+    expect(sale.queue).toEqual({ order: 'draw', ...settings });
+    expect(saleToJson(sale)).toMatchObject({ queue: 'draw', ...settings });
+    expect(Object.keys(sale)).not.toContain('offerSeconds');
+  });
+
+  it('is none unless it is given, or if it is off', () => {
+    for (const fields of [{}, { queue: 'off' }])
+      expect(Object.keys(parse(fields).sale)).not.toContain('queue');
+  });
+
+  it('must be on for its settings to mean anything', () => {
+    const problem = (queue: string) => `needs \`queue\` fifo or draw; it is ${queue}`;
+    expect(faultsWith({ offerSeconds: 5 })).toEqual([`offerSeconds: ${problem('off')}`]);
+    expect(faultsWith({ queue: 'off', fit: 'less', maxWaiting: 5 })).toEqual([
+      `maxWaiting: ${problem('off')}`,
+      `fit: ${problem('off')}`,
+    ]);
+  });
+
+  it('does not hide that the sale had another one, which JSON does not say', () => {
+    const { sale } = parse({ queue: 'fifo' });
+    expect(saleToJson({ ...sale, hadQueue: true })).toEqual(saleToJson(sale));
+  });
+});
+
+it.each([
+  [{ metadata: nested(5_000) }, 'metadata: must be nested at most 32 deep'],
+  [{ metadata: { a: 5, b: true } }, undefined],
+  [{ metadata: { a: 'x'.repeat(16_400), b: nested(33) } }, 'metadata: must be nested at most 32 deep'],
+  [
+    { metadata: { a: 'fine', b: ['fine', '\ud800'] } },
+    'metadata: must hold well-formed text without NUL characters',
+  ],
+])('metadata is checked to its depth first, and then whole', (fields, fault) => {
+  expect(faultsWith(fields)).toEqual(fault && [fault]);
+});

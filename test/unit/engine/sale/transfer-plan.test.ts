@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { Move } from '../../../../src/engine/contract.ts';
+import type { Move, TakeOrder } from '../../../../src/engine/contract.ts';
 import { splitEvenly } from '../../../../src/engine/sale/split-evenly.ts';
-import { isUneven, planMoves, planRefill } from '../../../../src/engine/sale/transfer-plan.ts';
+import { isUneven, planMoves, planRefill, wantOf } from '../../../../src/engine/sale/transfer-plan.ts';
 
 const segments = fc.array(fc.integer({ min: 0, max: 2 ** 31 }), { minLength: 1, maxLength: 64 });
 
@@ -114,6 +114,49 @@ describe('planRefill', () => {
   it('moves nothing if the sale has less than the smallest order needs, or the segment has enough', () => {
     expect(planRefill([0, 1, 1], { receiver: 0, least: 3, units: 6 })).toEqual([]);
     expect(planRefill([2, 9], { receiver: 0, least: 1, units: 2 })).toEqual([]);
+  });
+});
+
+describe('a refill', () => {
+  it.each<[number[], number, [from: number, units: number][]]>([
+    // Half of what the richest has, rounded up.
+    [[0, 10, 4], 3, [[1, 5]]],
+    [[0, 9, 4], 3, [[1, 5]]],
+    [[2, 10, 4], 3, [[1, 5]]],
+    // Or what is missing, if that is more.
+    [[0, 4, 10], 8, [[2, 8]]],
+    [
+      [0, 4, 10],
+      12,
+      [
+        [2, 10],
+        [1, 2],
+      ],
+    ],
+    // All, if that is not enough.
+    [
+      [1, 4, 10],
+      99,
+      [
+        [2, 10],
+        [1, 4],
+      ],
+    ],
+    // The segment that needs units gives none, even if it has most.
+    [[5, 2, 0], 6, [[1, 1]]],
+  ])('of the first of %j, which needs %i, takes %j', (lefts, units, moves) => {
+    expect(planRefill(lefts, { receiver: 0, least: 1, units })).toEqual(
+      moves.map(([from, moved]) => ({ from, to: 0, units: moved })),
+    );
+  });
+
+  it('gives the last units, if they are enough for the smallest order', () => {
+    expect(planRefill([0, 1, 1], { receiver: 0, least: 2, units: 6 })).toHaveLength(2);
+  });
+
+  it('is for all orders of a segment, and for the smallest at least', () => {
+    const order = (quantity: number) => ({ quantity }) as TakeOrder;
+    expect(wantOf(3, [order(4), order(2), order(5)])).toEqual({ receiver: 3, least: 2, units: 11 });
   });
 });
 
