@@ -20,13 +20,12 @@ export function parseAddress(text: string): Uint8Array | undefined {
 
 /** Turns a mapped IPv4 address, which sockets that listen on both families report, into the IPv4 address. */
 export function normalised(bytes: Uint8Array): Uint8Array {
-  const isMapped = bytes.length === V6_BYTES && V4_MAPPED.every((byte, i) => bytes[i] === byte);
-  return isMapped ? bytes.slice(V4_MAPPED.length) : bytes;
+  return V4_MAPPED.every((byte, i) => bytes[i] === byte) ? bytes.slice(V4_MAPPED.length) : bytes;
 }
 
-/** IPv4 addresses are counted one by one, IPv6 addresses by their network of 64 bits. */
+/** IPv4 addresses, which are shorter, are counted one by one, IPv6 addresses by their network of 64 bits. */
 export function addressKey(bytes: Uint8Array): string {
-  return String.fromCharCode(...(bytes.length === V6_BYTES ? bytes.subarray(0, V6_COUNTED_BYTES) : bytes));
+  return String.fromCharCode(...bytes.subarray(0, V6_COUNTED_BYTES));
 }
 
 /** An IPv6 address' network of 48 bits; `undefined` for an IPv4 address. */
@@ -41,7 +40,7 @@ function isLoopback(bytes: Uint8Array): boolean {
 }
 
 function v6Bytes(text: string): Uint8Array {
-  const [before = '', after] = text.split('::') as [string, string?];
+  const [before, after] = text.split('::') as [string, string?];
   const head = groups(before);
   const tail = after === undefined ? [] : groups(after);
   const bytes = new Uint8Array(V6_BYTES);
@@ -67,7 +66,7 @@ interface Network {
 
 /** @param text an address, or a network such as `10.0.0.0/8`; @returns `undefined` if it is neither */
 function parseNetwork(text: string): Network | undefined {
-  const [address = '', prefix] = text.split('/', 2) as [string, string?];
+  const [address, prefix] = text.split('/', 2) as [string, string?];
   const bytes = parseAddress(address);
   if (!bytes || text.split('/').length > 2) return undefined;
   const most = bytes.length * 8;
@@ -80,11 +79,11 @@ function parseNetwork(text: string): Network | undefined {
 
 function contains({ bytes, bits }: Network, address: Uint8Array): boolean {
   if (address.length !== bytes.length) return false;
-  for (let i = 0, left = bits; left > 0; i++, left -= 8) {
-    const mask = (0xff << Math.max(0, 8 - left)) & 0xff;
-    if ((address[i]! & mask) !== (bytes[i]! & mask)) return false;
-  }
-  return true;
+  return bytes.every((byte, i) => {
+    // How many of the byte's bits, the last ones, do not belong to the network.
+    const free = Math.min(8, Math.max(0, 8 * (i + 1) - bits));
+    return (byte ^ address[i]!) >> free === 0;
+  });
 }
 
 /**
@@ -149,7 +148,7 @@ function isTrusted(trusted: TrustedProxies, address: Uint8Array, passed: number)
 
 /** `192.0.2.1`, `192.0.2.1:4711`, `[2001:db8::1]:4711`, `2001:db8::1`; in `Forwarded` (RFC 7239) as `for="…"`. */
 function addressOf(hop: string, header: ForwardedHeader): Uint8Array | undefined {
-  const named = header === 'forwarded' ? /(?:^|;)\s*for="?([^";]*)"?/i.exec(hop.trim())?.[1] : hop;
+  const named = header === 'forwarded' ? /(?:^|;)\s*for="?([^";]*)"?/i.exec(hop)?.[1] : hop;
   if (named === undefined) return undefined;
   const node = named.trim();
   const bare = /^\[([^\]]*)\](?::\d+)?$/.exec(node)?.[1] ?? /^([\d.]+):\d+$/.exec(node)?.[1] ?? node;

@@ -31,7 +31,6 @@ const CELL_BYTES = WORDS_PER_CELL * 4;
 const TICKS_PER_INTERVAL = 64;
 /** Threads read the clock at different moments, so a time may be this much further ahead than the policy allows. */
 const CLOCK_MARGIN_MS = 1_000;
-const NO_CELL = -1;
 
 /** The state that all limiters of one policy share, in all threads. */
 export interface SharedRates {
@@ -80,15 +79,15 @@ export class RateLimiter {
     this.#locate(key);
     const now = this.#nowTicks();
     const known = this.#find(this.#set, this.#fingerprint);
-    const cell = known === NO_CELL ? this.#claim(this.#set, this.#fingerprint, now) : known;
-    return cell === NO_CELL ? 0 : this.#charge(cell, now);
+    const cell = known ?? this.#claim(this.#set, this.#fingerprint, now);
+    return cell === undefined ? 0 : this.#charge(cell, now);
   }
 
   /** How many requests of this key still count, with the fraction of one. */
   counting(key: string): number {
     this.#locate(key);
     const cell = this.#find(this.#set, this.#fingerprint);
-    return cell === NO_CELL
+    return cell === undefined
       ? 0
       : this.#ahead(Atomics.load(this.#cells, cell + 1), this.#nowTicks()) / TICKS_PER_INTERVAL;
   }
@@ -97,7 +96,7 @@ export class RateLimiter {
   giveBack(key: string): void {
     this.#locate(key);
     const cell = this.#find(this.#set, this.#fingerprint);
-    if (cell === NO_CELL) return;
+    if (cell === undefined) return;
     const now = this.#nowTicks();
     const due = Atomics.load(this.#cells, cell + 1);
     const next = (now + Math.max(0, this.#ahead(due, now) - TICKS_PER_INTERVAL)) | 0;
@@ -130,18 +129,18 @@ export class RateLimiter {
 
   #ahead(due: number, now: number): number {
     const ahead = (due - now) | 0;
-    return ahead > 0 && ahead <= this.#maxAheadTicks ? ahead : 0;
+    return ahead <= this.#maxAheadTicks ? Math.max(0, ahead) : 0;
   }
 
-  #find(set: number, fingerprint: number): number {
+  #find(set: number, fingerprint: number): number | undefined {
     for (let cell = set; cell < set + WORDS_PER_SET; cell += WORDS_PER_CELL) {
       if (Atomics.load(this.#cells, cell) === fingerprint) return cell;
     }
-    return NO_CELL;
+    return undefined;
   }
 
-  /** Takes a cell of the set for a new key; returns NO_CELL if other threads keep taking cells at this very moment. */
-  #claim(set: number, fingerprint: number, now: number): number {
+  /** Takes a cell of the set for a new key; returns none if other threads keep taking cells at this very moment. */
+  #claim(set: number, fingerprint: number, now: number): number | undefined {
     for (let attempt = 0; attempt < CELLS_PER_SET; attempt++) {
       const cell = this.#dueFirst(set, now);
       const before = Atomics.load(this.#cells, cell);
@@ -152,7 +151,7 @@ export class RateLimiter {
       if (isLive) this.evictions++;
       return cell;
     }
-    return NO_CELL;
+    return undefined;
   }
 
   /** An empty cell, or else the one whose request is due first. */
