@@ -16,7 +16,7 @@ export const reason = text(MAX_REASON_CHARACTERS).default('');
 
 /** @param field where it was given, for the error. @throws InvalidInput */
 export function parseActor(name: string, field = 'X-Operator'): string {
-  if (name.length > 0 && name.length <= MAX_ACTOR_CHARACTERS && /^[\x20-\x7e]+$/.test(name)) return name;
+  if (name.length <= MAX_ACTOR_CHARACTERS && /^[\x20-\x7e]+$/.test(name)) return name;
   throw new InvalidInput('the operator is not valid', [
     { field, problem: `must be 1 to ${MAX_ACTOR_CHARACTERS} printable ASCII characters` },
   ]);

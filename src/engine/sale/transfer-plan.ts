@@ -52,19 +52,21 @@ export function planRefill(lefts: readonly number[], { receiver, least, units }:
 export function planMoves(lefts: readonly number[]): Move[] {
   const targets = splitEvenly(sumOf(lefts), lefts.length);
   // The richest segments keep the remainder, so that it need not move.
-  const richestFirst = lefts.map((_, segment) => segment).sort((a, b) => lefts[b]! - lefts[a]! || a - b);
+  const richestFirst = lefts.map((_, segment) => segment).sort((a, b) => lefts[b]! - lefts[a]!);
   const gaps = richestFirst.map((segment, rank) => ({ segment, units: lefts[segment]! - targets[rank]! }));
-  const donors = gaps.filter(({ units }) => units > 0).sort((a, b) => b.units - a.units);
-  const receivers = gaps.filter(({ units }) => units < 0).sort((a, b) => a.units - b.units);
+  const donors = [...gaps].sort((a, b) => b.units - a.units);
+  const receivers = [...gaps].sort((a, b) => a.units - b.units);
   const moves: Move[] = [];
-  for (let [d, r] = [0, 0]; d < donors.length && r < receivers.length; ) {
-    const [donor, receiver] = [donors[d]!, receivers[r]!];
-    const units = Math.min(donor.units, -receiver.units);
-    moves.push({ from: donor.segment, to: receiver.segment, units });
-    donor.units -= units;
-    receiver.units += units;
-    if (donor.units === 0) d++;
-    if (receiver.units === 0) r++;
+  let d = 0;
+  for (const receiver of receivers) {
+    while (receiver.units < 0) {
+      const donor = donors[d]!;
+      const units = Math.min(donor.units, -receiver.units);
+      moves.push({ from: donor.segment, to: receiver.segment, units });
+      donor.units -= units;
+      receiver.units += units;
+      if (donor.units === 0) d++;
+    }
   }
   return moves;
 }
