@@ -71,6 +71,8 @@ const WITH_MOCKS = [
   'cli/cli-usage',
   'config/private-folder-beside',
   'engine/board/board',
+  'sync/reconciler',
+  'sync/rebuilds-of-sales',
   'sync/sale-shares',
 ].map((name) => `test/unit/${name}.test.ts`);
 

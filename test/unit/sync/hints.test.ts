@@ -33,6 +33,58 @@ describe('a hint ends the sleep', () => {
   });
 });
 
+describe('a notification ends the sleep', () => {
+  test.each([
+    ['all', true],
+    ['awaited', true],
+    ['none', false],
+  ] as const)('that hears %s: %s', async (waking, ends) => {
+    const hints = new Hints();
+    let hasEnded = false;
+    const sleep = hints.sleep(FOR_EVER_MS, waking).then(() => {
+      hasEnded = true;
+    });
+    hints.notify();
+    await Promise.resolve();
+    await Promise.resolve();
+    expect(hasEnded).toBe(ends);
+    hints.wake();
+    await sleep;
+  });
+});
+
+test('a sleep hears all hints if nothing else is said, and of a hint that a buyer waits', async () => {
+  const hints = new Hints();
+  const all = hints.sleep(FOR_EVER_MS);
+  hints.add('sale', [], false);
+  await all;
+  const awaited = hints.sleep(FOR_EVER_MS, 'awaited');
+  hints.add('sale');
+  await awaited;
+});
+
+test('a sleep ends by itself, and nothing is left of one that was ended', async () => {
+  freezeTime();
+  onTestFinished(() => void vi.useRealTimers());
+  const hints = new Hints();
+  const sleep = hints.sleep(100);
+  vi.advanceTimersByTime(100);
+  await sleep;
+  const ended = hints.sleep(100);
+  hints.wake();
+  await ended;
+  expect(vi.getTimerCount()).toBe(0);
+});
+
+test('nobody sleeps: hints are kept, and nothing else happens', () => {
+  const hints = new Hints();
+  hints.add('sale', [1]);
+  hints.notify();
+  hints.wake();
+  hints.close();
+  expect([...hints.takeAll().keys()]).toEqual(['sale']);
+});
+
 test('all hints of a sale are taken together, once', () => {
   const hints = new Hints();
   expect(hints.isEmpty).toBe(true);

@@ -98,8 +98,34 @@ describe('what was seen in the logs', () => {
 
   it('is of the segments of the sale: hints of others are ignored', () => {
     const log = aLog(2);
-    log.grow([1, 2, 99]);
+    log.grow([1, 2]);
     expect(segmentsOf(log, 9)).toEqual([1]);
+    log.grow([99]);
+    expect(log.hasGrown).toBe(false);
+  });
+
+  it('counts no backlog in a log that is applied further than it was seen', () => {
+    const log = aLog(2);
+    log.applied({ ...log.positions[0]!, seq: 4, tail: '4' }, 4);
+    log.saw(1, aRead(1, 1, 3));
+    expect(log.backlog).toBe(3);
+    expect(log.entries).toBe(3);
+  });
+
+  it('stays the same if a read shows nothing new', () => {
+    const log = aLog(1);
+    log.saw(0, aRead(0, 3, 3));
+    const before = log.newest[0];
+    log.saw(0, aRead(0, 3, 3));
+    log.saw(0, { ...aRead(0, 1, 1), head: undefined, entries: [] });
+    expect(log.newest[0]).toBe(before);
+  });
+
+  it('is nothing if the sale was never built', () => {
+    const log = aLog(0);
+    expect(log).toMatchObject({ generation: 0, positions: [], newest: [], entries: 0, backlog: 0 });
+    log.grow([0]);
+    expect(log.hasGrown).toBe(false);
   });
 
   it('of another generation moves no cursor', () => {
