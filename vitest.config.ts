@@ -71,6 +71,7 @@ const WITH_MOCKS = [
   'cli/cli-usage',
   'config/private-folder-beside',
   'engine/board/board',
+  'sync/asked-rebuilds',
   'sync/reconciler',
   'sync/rebuilds-of-sales',
   'sync/sale-shares',

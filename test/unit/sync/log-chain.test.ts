@@ -50,6 +50,9 @@ describe('a chain of entries', () => {
     );
     const further = { seq: 9, tail: '1009', orders: 9 };
     expect(problem(checkChain(read([entry(5)]), further))).toContain('entry 9 (first order 1009)');
+    const longer = read([entry(5), entry(6)], { seq: 9, tail: '1009' });
+    expect(problem(checkChain(longer, seen))).toContain('entry 5 (first order 88)');
+    expect(checkChain(longer, { ...seen, tail: '1005' })).toEqual({ ok: true });
   });
 });
 
@@ -67,10 +70,20 @@ describe('a head', () => {
     expect(problem(checkHead(read([], { lost })))).toContain('entry 9 (first order 1009)');
   });
 
+  it('is rejected if the newest entry that was seen has another tail, and accepted if it is there', () => {
+    const seen = (tail: string) => ({ seq: 6, tail, orders: 6 });
+    const head = { seq: 6, tail: '1006' };
+    expect(checkHead(read([], head), seen('1006'))).toEqual({ ok: true });
+    expect(problem(checkHead(read([], head), seen('88')))).toContain('entry 6 (first order 88)');
+    expect(checkHead(read([], { seq: 7, tail: '1007' }), seen('1006'))).toEqual({ ok: true });
+    expect(problem(checkHead(read([], { seq: 5, tail: '1005' }), seen('1006')))).toContain('entry 6');
+  });
+
   it('of a published sale is neither loaded nor lost', () => {
     for (const state of ['loaded', 'lost'] as const)
       expect(problem(checkPublished(read([], { state })))).toContain(state);
     expect(checkPublished(read([], { state: 'paused' }))).toEqual({ ok: true });
+    expect(checkPublished({ ...read([]), head: undefined })).toEqual({ ok: true });
   });
 });
 
@@ -85,6 +98,11 @@ describe('a position', () => {
     expect(isOn({ ...read([entry(6)]), position: before }, AT)).toBe(false);
     expect(isOn(read([]), AT)).toBe(true);
     expect(isOn(read([], { tail: '77' }), AT)).toBe(false);
+    expect(isOn(read([], { seq: 5 }), AT)).toBe(false);
+    expect(isOn({ ...read([]), head: undefined }, AT)).toBe(false);
+    expect(isOn({ ...read([entry(3, { tail: '1003', previous: '1004' })]), position: before }, AT)).toBe(
+      false,
+    );
   });
 
   it('moves to the next entry', () => {

@@ -1,10 +1,12 @@
 /** Which sales the timer looks at: an operator's rebalance looks at any. */
-import { beforeEach, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { GenerationRef } from '../../../src/engine/contract.ts';
+import { StaleGeneration } from '../../../src/engine/errors.ts';
 import { MemoryBackend } from '../../../src/engine/memory/memory-backend.ts';
 import { SaleLog } from '../../../src/sync/apply/sale-log.ts';
 import { Rebalancer } from '../../../src/sync/rebalancer.ts';
 import type { SyncStores } from '../../../src/sync/sync-stores.ts';
+import { elapse, freezeTime } from '../../support/engine/frozen-time.ts';
 import { aSale, type LoadedSale, loadSale } from '../../support/sales.ts';
 
 interface Held {
@@ -16,23 +18,32 @@ let backend: MemoryBackend;
 let held: Held[];
 let rebalancer: Rebalancer;
 let told: unknown[];
+let failed: unknown[];
+let stores: SyncStores;
+let sales: { readonly logs: SaleLog[] };
 
 beforeEach(async () => {
   backend = new MemoryBackend({ maxLogOrders: 1_000 });
   held = [];
   told = [];
+  failed = [];
   await hold(1);
   const events = {
     transferred: (transfer: unknown) => told.push(transfer),
-    saleFailed: ({ error }: { error: unknown }) => expect.fail(String(error)),
+    saleFailed: (failure: unknown) => failed.push(failure),
   };
-  const stores = { backend, events } as unknown as SyncStores;
-  const sales = {
+  stores = { backend, events } as unknown as SyncStores;
+  sales = {
     get logs() {
       return held.map(({ log }) => log);
     },
   };
   rebalancer = new Rebalancer(stores, sales, 0);
+});
+
+afterEach(() => {
+  vi.useRealTimers();
+  expect(failed).toEqual([]);
 });
 
 /** So many more sales that sync works on, each with all units in its second segment. */
@@ -169,4 +180,104 @@ test('a sale that is not open is left alone, and one that the backend has in ano
   sell(one);
   await rebalancer.run();
   expect(await isEven(one)).toBe(true);
+});
+
+describe('of one sale', () => {
+  const finishing = (end: () => Promise<never>) =>
+    vi.spyOn(backend.transfers, 'finish').mockImplementationOnce(end);
+
+  test('a failure is told, and the others are looked at', async () => {
+    await hold(1);
+    const error = new Error('no number');
+    finishing(() => Promise.reject(error));
+    await rebalancer.run();
+    expect(failed.splice(0)).toEqual([{ saleId: held[0]!.sale.sale.id, error }]);
+    expect(await evenSales()).toBe(1);
+  });
+
+  test('a rebuild is no failure', async () => {
+    finishing(() => Promise.reject(new StaleGeneration('sale', 1)));
+    await rebalancer.run();
+  });
+});
+
+test('while the backend is away nothing is looked at', async () => {
+  vi.spyOn(backend.sales, 'versions').mockRejectedValueOnce(new Error('away'));
+  await rebalancer.run();
+  expect(await evenSales()).toBe(0);
+});
+
+describe('rounds', () => {
+  let runs: number;
+  let endRound: () => void;
+
+  /** A rebalancer whose rounds end by hand. */
+  function started(everyMs: number): Rebalancer {
+    freezeTime();
+    runs = 0;
+    const timed = new Rebalancer(stores, sales, everyMs);
+    vi.spyOn(timed, 'run').mockImplementation(() => {
+      runs++;
+      return new Promise((resolve) => (endRound = resolve));
+    });
+    timed.start();
+    return timed;
+  }
+
+  test('follow each other at the given distance', async () => {
+    const timed = started(100);
+    await elapse(99);
+    expect(runs).toBe(0);
+    await elapse(1);
+    expect(runs).toBe(1);
+    await elapse(1_000);
+    expect(runs).toBe(1);
+    endRound();
+    await elapse(0);
+    await elapse(100);
+    expect(runs).toBe(2);
+    endRound();
+    await timed.stop();
+  });
+
+  test('do not begin without a distance', async () => {
+    started(0);
+    await elapse(1_000);
+    expect(runs).toBe(0);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  test('end with a stop, which waits for the one under way', async () => {
+    const timed = started(100);
+    await elapse(100);
+    let hasStopped = false;
+    const stopped = timed.stop().then(() => {
+      hasStopped = true;
+    });
+    await elapse(0);
+    expect(hasStopped).toBe(false);
+    endRound();
+    await stopped;
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  test('do not begin after a stop', async () => {
+    await started(100).stop();
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  test('that were stopped look at no further sale', async () => {
+    await rebalancer.stop();
+    await rebalancer.run();
+    expect(await evenSales()).toBe(0);
+  });
+});
+
+test('the timer keeps no process alive', async () => {
+  const unref = vi.fn();
+  vi.spyOn(globalThis, 'setTimeout').mockReturnValueOnce({ unref } as unknown as NodeJS.Timeout);
+  const timed = new Rebalancer(stores, sales, 100);
+  timed.start();
+  expect(unref).toHaveBeenCalledOnce();
+  vi.restoreAllMocks();
 });
