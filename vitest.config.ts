@@ -75,6 +75,7 @@ const WITH_MOCKS = [
   'sync/reconciler',
   'sync/rebuilds-of-sales',
   'sync/sale-shares',
+  'sync/sync-loop',
 ].map((name) => `test/unit/${name}.test.ts`);
 
 /** These replace the clock, which what other files have left in their process would feel. */

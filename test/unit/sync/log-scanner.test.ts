@@ -145,6 +145,10 @@ test('of many quiet sales each scan asks a part, and all again when hints may ha
   const scanner = new LogScanner(shop.stores, shop.held);
   for (let i = 0; i < 20; i++) await scan(scanner);
   expect(shop.matched.map((ids) => ids.length)).toEqual([...Array(11).fill(400), ...Array(9).fill(100)]);
+  const { log } = shop.sales.get('sale-7')!;
+  shop.add('sale-7', { generation: 2 }).log = log;
+  for (let i = 0; i < 4; i++) expect(await scan(scanner)).toEqual(['sale-7']);
+  shop.add('sale-7').log = log;
   scanner.hintsLost();
   await scan(scanner);
   expect(shop.matched.at(-1)).toHaveLength(400);
