@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import {
+  firstIdAt,
   isOrderId,
   MAX_WORKER_NUMBERS,
   ORDER_ID_EPOCH_MS,
@@ -177,4 +178,45 @@ it.each([
 it.each([0, 31, 33])('a key of %i bytes is refused', (length) => {
   const refused = () => new OrderIds({ key: new Uint8Array(length), worker: 1 });
   expect(refused).toThrow(`the order id key has ${length} bytes; it must have 32`);
+});
+
+/** Ids of `key`: two nodes of different versions must agree on them. */
+const GOLDEN = [
+  '664922785604493125',
+  '664922787204653290',
+  '664922788379315343',
+  '664922789590582443',
+  '664922792755310127',
+];
+
+it('the ids of a key never change, so that nodes of two versions never make the same id', () => {
+  const clock = aClock();
+  const ids = new OrderIds({ key, worker: 9, now: clock.now });
+  const made = many(3, () => ids.next());
+  clock.ms += 1_000;
+  made.push(...many(2, () => ids.next()));
+  expect(made).toEqual(GOLDEN);
+});
+
+it('ids of the first seconds contain their time too', () => {
+  for (const second of [0, 1, 2]) {
+    const ms = ORDER_ID_EPOCH_MS + second * 1_000;
+    expect(takenAtMs(new OrderIds({ key, worker: 3, now: () => ms }).next())).toBe(ms);
+  }
+});
+
+it('the first id at a time is above all older ids and below all others', () => {
+  const last = String((2n ** 31n - 1n) << 32n);
+  const second = (at: number) => String(BigInt(at) << 32n);
+  const cases: [number, string][] = [
+    [0, '0'],
+    [1, second(1)],
+    [1_000, second(1)],
+    [1_001, second(2)],
+    [-5_000, '0'],
+    [(2 ** 31 - 1) * 1_000, last],
+    [2 ** 31 * 1_000, last],
+    [2 ** 33 * 1_000, last],
+  ];
+  for (const [after, id] of cases) expect(firstIdAt(ORDER_ID_EPOCH_MS + after), String(after)).toBe(id);
 });
