@@ -165,8 +165,8 @@ describe('takes under a lock', () => {
     const { takes, sent } = lockedTakes({ inside });
     const orders = [order('1'), order('2')];
     for (let i = 0; i < 2; i++) {
-      const { results } = (await takes.take(batchOf(orders))) as { results: unknown[] };
-      expect(results).toEqual([TAKEN, { kind: 'refused', reason: 'fraud' }]);
+      const results = [TAKEN, { kind: 'refused', reason: 'fraud' }];
+      expect(await takes.take(batchOf(orders))).toMatchObject({ results });
     }
     await takes.take(batchOf([orders[0]!]));
     expect(seen).toEqual([['1', '2'], ['2']]);
