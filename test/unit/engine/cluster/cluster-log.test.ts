@@ -83,3 +83,55 @@ test('heads alone are read by one command for each log; entries belong to the lo
   expect(reads.map(({ entries }) => entries.map(({ tail }) => tail))).toEqual([['590'], ['591'], ['592']]);
   expect(sent.slice(3)).toEqual([0, 1, 2].map((i) => `xrange p:{s:${i}}:log (1-0 1 COUNT 10`));
 });
+
+/** A log whose commands are answered by `answer`: with a reply or an error. */
+function answering(answer: (name: string, segment: number) => unknown) {
+  const sendAll = async (commands: readonly Command[]): Promise<readonly Reply[]> =>
+    commands.map(([name, key]) => {
+      const reply = answer(name, Number(/:(\d)\}/.exec(String(key))![1]));
+      return reply instanceof Error ? [reply, undefined] : [null, reply];
+    });
+  return new ClusterLog({} as Cluster, {} as Scripts, new Keys('p:'), sendAll);
+}
+
+const HEAD = ['1', '0', '', '0', '0', 'open', null, null];
+
+test.each(['hmget', 'xrange'])('a key of another type concerns its log alone: %s', async (refused) => {
+  const error = Object.assign(new Error('WRONGTYPE a key'), { name: 'ReplyError' });
+  const log = answering((name, segment) =>
+    name === refused && segment === 1 ? error : name === 'hmget' ? HEAD : [],
+  );
+  const reads = await log.readLog(
+    [0, 1].map((segment) => ({ ...POSITION, segment })),
+    10,
+  );
+  expect(reads.map(({ fault }) => fault)).toEqual([undefined, expect.stringContaining('WRONGTYPE a key')]);
+});
+
+test.each(['hmget', 'xrange'])('a server that does not answer fails the reading: %s', async (lost) => {
+  const error = new Error('Connection is closed.');
+  const log = answering((name) => (name === lost ? error : HEAD));
+  await expect(log.readLog([POSITION], 10)).rejects.toBe(error);
+});
+
+test('cursors are written before they are told; without cursors nothing is told', async () => {
+  const told: unknown[] = [];
+  const cluster = { publish: async (...args: unknown[]) => told.push(args) } as unknown as Cluster;
+  let goOn = () => {};
+  const advance = async (cursors: unknown[]) => {
+    await new Promise<void>((resolve) => (goOn = resolve));
+    told.push(cursors.length);
+  };
+  const scripts = { advance } as unknown as Scripts;
+  const keys = new Keys('p:');
+  const log = new ClusterLog(cluster, scripts, keys, async () => []);
+  await log.advance([]);
+  expect(told).toEqual([]);
+  const watermark = { saleId: 's', segment: 0, generation: 1, seq: 4, orders: 9, rejected: [] };
+  const advancing = log.advance([watermark]);
+  await Promise.resolve();
+  expect(told).toEqual([]);
+  goOn();
+  await advancing;
+  expect(told).toEqual([1, [keys.watermarks, JSON.stringify([watermark])]]);
+});
