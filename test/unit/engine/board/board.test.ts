@@ -63,9 +63,9 @@ describe.each([
 
   it('answers for the repair interval after a confirmation, and not longer', () => {
     board.close(SLOT, 4, now);
-    now += BOARD_REPAIR_MS - 1;
+    now += BOARD_REPAIR_MS;
     expect(board.isSoldOut(SLOT)).toBe(true);
-    now += 2;
+    now += 1;
     expect(board.isSoldOut(SLOT)).toBe(false);
     // It is still polled: it was never seen open again.
     expect(board.isClosed(SLOT)).toBe(true);
@@ -111,6 +111,17 @@ describe.each([
     expect(board.epoch(SLOT)).toBe(4);
     board.close(SLOT, 4, now);
     expect(board.isSoldOut(SLOT)).toBe(true);
+  });
+
+  it.each([0, SLOT, 2])('forgets all of slot %i when it is cleared, and nothing of the others', (cleared) => {
+    for (const slot of [0, 1, 2]) board.close(slot, 4, now);
+    board.clear(cleared);
+    expect([0, 1, 2].map((slot) => board.epoch(slot))).toEqual(
+      [0, 1, 2].map((slot) => (slot === cleared ? 0 : 4)),
+    );
+    expect([0, 1, 2].map((slot) => board.isSoldOut(slot))).toEqual([0, 1, 2].map((slot) => slot !== cleared));
+    board.close(cleared, 1, now);
+    expect(board.isSoldOut(cleared)).toBe(true);
   });
 
   it('is one board for all threads that share its memory', () => {
