@@ -109,21 +109,20 @@ function secondOf(ms: number): number {
 
 class Bijection {
   readonly #key: Uint8Array;
-  readonly #tables: Uint16Array;
+  readonly #tables = new Uint16Array(ROUNDS * HALF);
   readonly #roundKeys = new Uint16Array(ROUNDS);
 
   constructor(key: Uint8Array) {
     if (key.length !== 32) throw new RangeError(`the order id key has ${key.length} bytes; it must have 32`);
     this.#key = key;
-    const stream = createCipheriv('aes-256-ctr', key, Buffer.alloc(16)).update(
-      Buffer.alloc(ROUNDS * HALF * 2),
-    );
-    this.#tables = new Uint16Array(stream.buffer.slice(stream.byteOffset, stream.byteOffset + stream.length));
+    const cipher = createCipheriv('aes-256-ctr', key, Buffer.alloc(16));
+    const stream = cipher.update(Buffer.alloc(this.#tables.byteLength));
+    new Uint8Array(this.#tables.buffer).set(stream);
   }
 
   tweak(second: number): void {
     const digest = createHmac('sha256', this.#key).update(String(second)).digest();
-    for (let round = 0; round < ROUNDS; round++) this.#roundKeys[round] = digest.readUInt16LE(round * 2);
+    for (const round of this.#roundKeys.keys()) this.#roundKeys[round] = digest.readUInt16LE(round * 2);
   }
 
   map(input: number): number {

@@ -97,11 +97,8 @@ export class Board {
 
   #raise(slot: number, which: number, value: number): void {
     const at = slot * WORDS_PER_SLOT + which;
-    for (let seen = Atomics.load(this.#words, at); seen < value; ) {
-      const found = Atomics.compareExchange(this.#words, at, seen, value);
-      if (found === seen) return;
-      seen = found;
-    }
+    for (let seen = this.#load(slot, which); seen < value; seen = this.#load(slot, which))
+      Atomics.compareExchange(this.#words, at, seen, value);
   }
 }
 
