@@ -16,4 +16,11 @@ export const LUA: readonly Equivalent[] = [
     replacement: "string.format('%d', quantity)",
     why: 'the same text, by a call that most orders save',
   },
+  {
+    file: 'src/locks/lua/acquire.lua',
+    mutator: 'NumberShifted',
+    original: '0',
+    replacement: '1',
+    why: 'the clock is far ahead of either number',
+  },
 ];

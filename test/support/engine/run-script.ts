@@ -1,4 +1,4 @@
-/** Runs one of the backend's scripts on given keys without a server: what it replies, and what it changes in them. */
+/** Runs a script on given keys without a server: what it replies, and what it changes in them. */
 import { luaSource } from '../../../src/engine/redis/protocol/lua-source.ts';
 import { Lua } from '../../sim/redis/lua.ts';
 import { MiniRedis, type Reply, ReplyFault, type StreamEntry } from '../../sim/redis/mini-redis.ts';
@@ -36,11 +36,16 @@ const STEPS = 'debug.sethook() return steps';
 /** Redis trims about: whole nodes of entries. */
 const NODE_ENTRIES = 3;
 
-/** What the simulated Redis lacks: streams of which the oldest entries are trimmed, and their consumer groups. */
-const EVENT_STREAMS: Readonly<Record<string, (redis: MiniRedis, args: string[], groups: Reply) => Reply>> = {
+/** What keys have that expire. */
+const LEFT_MS = 5_000;
+
+/** What the simulated Redis lacks: streams of which the oldest entries are trimmed, their consumer groups, and expiry. */
+const LACKING: Readonly<Record<string, (redis: MiniRedis, args: string[], groups: Reply) => Reply>> = {
   XREVRANGE: (redis, [key]) => redis.of(key!, 'stream')?.entries.slice(-1) ?? [],
   XLEN: (redis, [key]) => redis.of(key!, 'stream')?.entries.length ?? 0,
   XINFO: (_, _args, groups) => groups,
+  PTTL: (redis, [key]) => (redis.data.has(key!) ? LEFT_MS : -2),
+  PEXPIRE: (redis, [key]) => (redis.data.has(key!) ? 1 : 0),
   XADD: (redis, [key, id, ...fields]) => {
     const n = redis.of(key!, 'stream')?.entries.length ?? 0;
     return redis.call('XADD', [key!, id === '*' ? `${NOW_S * 1e3}-${n}` : id!, ...fields]);
@@ -61,8 +66,20 @@ export interface Surroundings {
   readonly forbidden?: readonly string[];
 }
 
+/** @param name as `luaSource` takes it */
 export function runScript(
   name: string,
+  stored: Stored,
+  keys: readonly string[],
+  args: readonly (string | number)[],
+  around: Surroundings = {},
+): Run {
+  return runSource(luaSource(name), stored, keys, args, around);
+}
+
+/** @param script its text */
+export function runSource(
+  script: string,
   stored: Stored,
   keys: readonly string[],
   args: readonly (string | number)[],
@@ -78,7 +95,7 @@ export function runScript(
   server.call = (command, words) => {
     commands.push([command, ...words].join(' '));
     if (forbidden.includes(command)) throw new ReplyFault(`NOPERM no right to ${command}`);
-    return EVENT_STREAMS[command]?.(redis, words, groups) ?? redis.call(command, words);
+    return LACKING[command]?.(redis, words, groups) ?? redis.call(command, words);
   };
   for (const [key, value] of Object.entries(stored)) {
     if (typeof value === 'string') redis.data.set(key, { type: 'string', text: value });
@@ -91,7 +108,6 @@ export function runScript(
   return { reply, written: written(stored, contentOf(redis)), commands, steps };
 
   function replyOf(): Reply {
-    const script = luaSource(name);
     noteForMutants(script);
     try {
       return lua.run(server, `${COUNTED}${script}`, keys, args.map(String));

@@ -630,6 +630,17 @@ describe('units between segments', () => {
   });
 });
 
+it('a transfer from a segment without units only reads', () => {
+  const { reply, commands } = runScript(
+    'change/transfer',
+    { s: segment({ left: '0' }), t: segment() },
+    ['s', 't'],
+    [4, 2],
+  );
+  expect(reply).toBe(0);
+  expect(commands.map((command) => command.split(' ')[0])).toEqual(['HMGET', 'HMGET']);
+});
+
 describe('a refill and the take that needs it', () => {
   const ATTEMPT = '4 2 501 100 0 8 1008 25 r1';
   const keys = ['s', 't', 'sale', 's', 'b', 'l'];
