@@ -1,4 +1,6 @@
 /** Checks what a program passes to its shop. */
+
+import type { TokenPlace } from '../admission/place-token.ts';
 import type { Purchase } from '../engine/contract.ts';
 import { InvalidInput } from '../engine/errors.ts';
 import { ID_PATTERN, MAX_ID_CHARACTERS, RESERVED_PREFIXES } from '../engine/limits.ts';
@@ -9,7 +11,7 @@ import { PAY_TYPES, type PayType } from '../operations/order-operations.ts';
 import type { Acceptance } from '../queue/offers.ts';
 import type { PlaceWish } from '../queue/place.ts';
 import type { ChangeAuthor, NewPurchase, PurchaseOutcome } from './shop.ts';
-import type { NewAcceptance, NewPlace, PlaceHolder } from './shop-places.ts';
+import type { BuyersPlace, NewAcceptance, NewPlace, PlaceHolder, PlaceOutcome } from './shop-places.ts';
 
 const FORM = `must be 1 to ${MAX_ID_CHARACTERS} visible ASCII characters without spaces`;
 
@@ -44,7 +46,7 @@ function faultsOfTypes<T extends object>(given: T, types: Types<T>, what: string
     ...Object.entries<string>(types)
       .filter(([name]) => given[name as keyof T] !== undefined || REQUIRED.includes(name))
       .filter(([name, type]) => typeof given[name as keyof T] !== type)
-      .map(([field, type]) => ({ field, problem: `must be a ${type}` })),
+      .map(([field, type]) => ({ field, problem: `must be ${type === 'object' ? 'an' : 'a'} ${type}` })),
   ];
 }
 
@@ -68,13 +70,31 @@ export function checkedPlace(input: NewPlace): PlaceWish & PlaceHolder {
   return { saleId, buyerId, quantity };
 }
 
+/** @returns `undefined` if there was no place. @throws InvalidInput for what no earlier call can have told */
+export function checkedKnown(known: PlaceOutcome | undefined): TokenPlace | undefined {
+  if (known === undefined) return undefined;
+  const { code, number, quantity } = Object(known) as Partial<BuyersPlace>;
+  if (typeof code === 'string' && code !== 'place') return undefined;
+  if (isWhole(number, MAX_PLACE) && isWhole(quantity, MAX_QUANTITY)) return { number, quantity };
+  const problem = 'must be what an earlier call told of this place';
+  throw new InvalidInput('the request for a place is not valid', [{ field: 'last', problem }]);
+}
+
+/** As many digits as a place token may have (admission/place-token.ts). */
+const MAX_PLACE = 1e15 - 1;
+const MAX_QUANTITY = 1e9 - 1;
+
+function isWhole(value: unknown, most: number): value is number {
+  return Number.isSafeInteger(value) && (value as number) >= 1 && (value as number) <= most;
+}
+
 /** @throws InvalidInput for a mistake of the program */
 export function checkedAcceptance(input: NewAcceptance): Acceptance {
   const given = Object(input) as NewAcceptance;
   const faults = faultsOfTypes(given, ACCEPTANCE, 'an acceptance');
   const { buyerId, offer, reference, metadata } = given;
   const { orderId, quantity } = Object(offer) as NewAcceptance['offer'];
-  const isOffer = typeof orderId === 'string' && isOrderId(orderId) && Number.isSafeInteger(quantity);
+  const isOffer = typeof orderId === 'string' && isOrderId(orderId) && isWhole(quantity, MAX_QUANTITY);
   if (faults.length === 0 && !isOffer)
     faults.push({ field: 'offer', problem: 'must have the orderId and the quantity of an offer' });
   if (faults.length === 0) faults.push(...faultsOf({ reference, metadata }));

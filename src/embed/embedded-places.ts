@@ -7,7 +7,7 @@ import type { BuyersQueue } from '../queue/buyers/buyers-queue.ts';
 import { joinRefusal } from '../queue/buyers/join-refusal.ts';
 import type { ToldPlace } from '../queue/buyers/place-view.ts';
 import type { Acceptance, Accepted } from '../queue/offers.ts';
-import { checkedAcceptance, checkedPlace, invalidBuyer } from './checked.ts';
+import { checkedAcceptance, checkedKnown, checkedPlace, invalidBuyer } from './checked.ts';
 import type { AcceptanceOutcome, BuyersPlace, PlaceOutcome, ShopPlaces } from './shop-places.ts';
 
 export interface PlaceParts {
@@ -48,8 +48,9 @@ export function placesOf(parts: PlaceParts, run: Run): ShopPlaces {
         return place ? told(place) : { code: 'queue_full' };
       });
     },
-    async show(input, known) {
+    async show(input, last) {
       const { saleId, buyerId } = checkedPlace(input);
+      const known = checkedKnown(last);
       return inQueue(saleId, buyerId, async (record) => {
         const place =
           (known && queue.lookInMemory(record, known)) ?? (await queue.look(record, buyerId, known));

@@ -60,7 +60,7 @@ export type PlaceOutcome =
 export interface NewAcceptance {
   /** The buyer to whom the offer was made. */
   readonly buyerId: string;
-  /** As it was told with the place. */
+  /** As it was told with the place. It is believed: never take it from a browser. */
   readonly offer: Pick<Offer, 'orderId' | 'quantity'>;
   /** As in a purchase. */
   readonly reference?: string | undefined;
@@ -82,16 +82,16 @@ export type AcceptanceOutcome =
  * outcome is `invalid_request`, after `close` it is `unavailable`.
  */
 export interface ShopPlaces {
-  /** Gives the buyer a place, or finds the one that it has. @throws InvalidInput for a member of the wrong type */
+  /** Gives the buyer a place, or finds the one that it has. It needs no purchase token, also with `requireToken`. @throws InvalidInput for a member of the wrong type */
   join(place: NewPlace): Promise<PlaceOutcome>;
   /**
    * How the place stands. Call it every few seconds for each buyer who waits: a buyer of whom nothing is heard for
    * `presenceSeconds` is passed over when its turn comes.
-   * @param known what an earlier call told of this buyer's place. Then most answers come from memory; without it, each is read from
-   * Postgres. Another buyer's place would be told to this one
-   * @throws InvalidInput for a member of the wrong type
+   * @param last what the last call told of this buyer's place. Then most answers come from memory; without it, each is read from
+   * Postgres. It is believed: keep it in your program, and never take it from a browser
+   * @throws InvalidInput for a member of the wrong type, and for a `last` that no call has told
    */
-  show(holder: PlaceHolder, known?: Pick<BuyersPlace, 'number' | 'quantity'>): Promise<PlaceOutcome>;
+  show(holder: PlaceHolder, last?: PlaceOutcome): Promise<PlaceOutcome>;
   /** Leaves the queue, and gives back an offer. @throws InvalidInput for a member of the wrong type */
   leave(holder: PlaceHolder): Promise<PlaceOutcome>;
   /** Buys what is offered. May be repeated. @throws InvalidInput for a member of the wrong type, or a bad reference or metadata */

@@ -1,7 +1,7 @@
 /**
  * Starts the parts of a shop's process.
  *
- *   stores -> no eviction -> migrate -> claim -> watch -> sync, expiry, events -> directory -> engines -> ports
+ *   stores -> no eviction -> migrate -> claim -> watch -> sync, expiry, events -> directory -> engines -> ports -> head of the queues
  *   └──────────────────── openShop ─────────────────┘    startBackgroundWork      openDirectory
  *
  * A node (node.ts) starts all of them, with an engine in each worker. A shop embedded in another program (../embed/) has one

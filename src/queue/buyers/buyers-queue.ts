@@ -8,7 +8,7 @@
  */
 import type { TokenPlace } from '../../admission/place-token.ts';
 import type { SaleRecord } from '../../engine/contract.ts';
-import { Busy } from '../../engine/errors.ts';
+import { Busy, StockadeError } from '../../engine/errors.ts';
 import { withTimeout } from '../../lib/with-timeout.ts';
 import type { Database } from '../../postgres/database.ts';
 import type { Place, PlaceWish } from '../place.ts';
@@ -41,6 +41,7 @@ export class BuyersQueue {
   readonly #parts: BuyersQueueParts;
   readonly #lanes: PlaceLanes;
   readonly #watched = new Map<string, Watched>();
+  #isStopped = false;
 
   constructor(parts: BuyersQueueParts) {
     this.#parts = parts;
@@ -118,7 +119,9 @@ export class BuyersQueue {
     return this.#tell(record, left.place);
   }
 
+  /** Calls under way may end later: they fail then. */
   async stop(): Promise<void> {
+    this.#isStopped = true;
     await Promise.all([...this.#watched.values()].map(({ watch }) => watch.stop()));
   }
 
@@ -138,6 +141,7 @@ export class BuyersQueue {
       known.watch.settings = settings;
       return known;
     }
+    if (this.#isStopped) throw new StockadeError('closed', 'the queues were stopped');
     if (this.#watched.size >= MAX_WATCHED)
       throw new Busy(`this worker serves the queues of ${MAX_WATCHED} sales already: try again later`);
     const { db, fault } = this.#parts;

@@ -124,11 +124,12 @@ describe.each([
       [places.join({ saleID: 'x' } as never), 'saleID is not a member of a request for a place'],
       [places.show({ saleId: 'x', buyerId: 7 } as never), 'buyerId must be a string'],
       [places.leave(undefined as never), 'saleId must be a string'],
-      [places.accept({ buyerId: 'ann' } as never), 'offer must be a object'],
+      [places.accept({ buyerId: 'ann' } as never), 'offer must be an object'],
       [
         places.accept({ buyerId: 'ann', offer: { orderId: '01', quantity: 1 } }),
         'offer must have the orderId and the quantity of an offer',
       ],
+      [places.accept({ buyerId: 'ann', offer: { orderId: '1', quantity: 3e9 } }), 'offer must have'],
       [
         places.accept({ buyerId: 'ann', offer: { orderId: '1', quantity: 1 }, reference: 'a\nb' }),
         'reference',

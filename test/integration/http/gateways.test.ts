@@ -131,6 +131,36 @@ describe.each(['nginx', 'haproxy'] as const)('%s in front of a node', (kind: Gat
     expect(second!.values('last-event-id')).toEqual([page.last!.id!]);
   });
 
+  test('one address may listen a hundred times at once, and buy all the same', async () => {
+    const listen = () => new SaleListener(gateway.port, sale, {}, '127.0.0.7');
+    const pages = Array.from({ length: 101 }, listen);
+    try {
+      await until(() => pages.every(({ head }) => head !== ''), { what: 'all answers' });
+      expect(pages.map(({ status }) => status).filter((status) => status !== 200)).toEqual([429]);
+      expect((await ask(await request('GET', `/v1/sales/${sale}`)))?.status).toBe(200);
+    } finally {
+      for (const page of pages) page[Symbol.dispose]();
+    }
+    await until(
+      async () => {
+        using page = listen();
+        await until(() => page.head !== '', { what: 'the answer' });
+        return page.status === 200;
+      },
+      { what: 'room for another page' },
+    );
+  });
+
+  test('an anonymous request has no body, and a query only visible characters', async () => {
+    relay.forget();
+    const path = `/v1/sales/${sale}`;
+    expect([400, 200], 'a body').toContain((await ask(rawRequest('GET', path, {}, BODY)))?.status);
+    expect((await ask(rawRequest('GET', path, {}, '')))?.status).toBe(200);
+    expect((await ask(rawRequest('GET', `${path}?a=\xe9`)))?.status).toBe(400);
+    for (const { body, values } of relay.requests())
+      expect([body, values('transfer-encoding')]).toEqual(['', []]);
+  });
+
   test('a buyer takes a place of a queue, listens to it, buys with its offer, and another one leaves', async () => {
     const id = await makeSale(node, { stock: 1, ...QUEUE });
     const path = `/v1/sales/${id}/place`;
@@ -195,6 +225,8 @@ describe.each(['nginx', 'haproxy'] as const)('%s in front of a node', (kind: Gat
       ['DELETE', `/v1/sales/${sale}`],
       ['GET', `/v1/sales/${sale}/ledger`],
       ['GET', `/v1/sales/${sale}/place/../ledger`],
+      ['GET', `/v1/sales/${sale}%0a`],
+      ['POST', `/v1/sales/${sale}/orders%0a`],
       ['POST', `/v1/orders/${orderId}/refund`],
     ] as const;
     for (const [method, path] of refused) {
@@ -285,6 +317,20 @@ describe.each(['nginx', 'haproxy'] as const)('%s in front of a node', (kind: Gat
     ],
     ['a pipeline', (s) => ['Content-Length: 14\r\n', BODY + s]],
   ];
+
+  test.each(shapes)('no second request gets through in %s, without a login', async (_, shape) => {
+    const remaining = (await node.ops.show(sale)).remaining!;
+    const [lines, content] = shape(smuggled());
+    relay.forget();
+    using connection = await RawConnection.open(`http://127.0.0.1:${gateway.port}`);
+    await connection.send(`GET /v1/sales/${sale} HTTP/1.1\r\nHost: shop\r\n${lines}\r\n${content}`);
+    await connection.answer();
+    for (let i = 0; i < 3; i++)
+      expect((await ask(await request('GET', `/v1/sales/${sale}`)))?.status).toBe(200);
+    for (const { method, body, values } of relay.requests())
+      expect([method, body, values('transfer-encoding'), values('x-buyer-id')]).toEqual(['GET', '', [], []]);
+    expect((await node.ops.show(sale)).remaining).toBe(remaining);
+  });
 
   test.each(shapes)('no second request gets through in %s', async (_, shape) => {
     const remaining = (await node.ops.show(sale)).remaining!;

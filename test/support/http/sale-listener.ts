@@ -25,8 +25,14 @@ export class SaleListener implements Disposable {
   isWhole = false;
   #rest = '';
 
-  constructor(port: number, saleId: string, headers: Readonly<Record<string, string>> = {}) {
-    this.socket = connect(port, '127.0.0.1');
+  /** @param localAddress that the other side sees; on Linux any of 127.0.0.0/8 */
+  constructor(
+    port: number,
+    saleId: string,
+    headers: Readonly<Record<string, string>> = {},
+    localAddress = '127.0.0.1',
+  ) {
+    this.socket = connect({ port, host: '127.0.0.1', localAddress });
     this.socket.on('error', () => {});
     this.socket.on('close', () => {
       this.isClosed = true;

@@ -68,6 +68,41 @@ describe('a call about a place', () => {
         lookInMemory: (_, known) => (known.number === 3 ? told : undefined),
       },
     });
-    expect(await places.show(holder, { number: 3, quantity: 1 })).toMatchObject({ code: 'place', ahead: 2 });
+    const last = { code: 'place', number: 3, quantity: 1, state: 'waiting' } as const;
+    expect(await places.show(holder, last)).toMatchObject({ code: 'place', ahead: 2 });
+  });
+
+  test('is read if the last one told of no place', async () => {
+    const looks: unknown[] = [];
+    const { places } = placesWith(() => Promise.reject(new Error('not asked for')), {
+      queue: {
+        join: () => Promise.reject(new Error('not asked for')),
+        leave: () => Promise.reject(new Error('not asked for')),
+        look: async (_, buyerId, known) => void looks.push([buyerId, known]),
+        lookInMemory: () => {
+          throw new Error('nothing is known');
+        },
+      },
+    });
+    expect(await places.show(holder, { code: 'busy' })).toEqual({ code: 'no_place' });
+    expect(looks).toEqual([['ann', undefined]]);
+  });
+
+  test.each([
+    'x',
+    42,
+    null,
+    {},
+    { code: 'place' },
+    { code: 'place', number: Number.NaN, quantity: 1 },
+    { code: 'place', number: 1.5, quantity: 1 },
+    { code: 'place', number: 0, quantity: 1 },
+    { code: 'place', number: 1e15, quantity: 1 },
+    { code: 'place', number: 1, quantity: 1e9 },
+  ])('is refused by an error after %j, which no call tells', async (last) => {
+    const { places } = placesWith(() => Promise.reject(new Error('it was read')));
+    await expect(places.show(holder, last as never)).rejects.toMatchObject({
+      message: expect.stringContaining('last must be what an earlier call told of this place'),
+    });
   });
 });

@@ -366,6 +366,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'cli/top',
   ],
   embed: [
+    'admission',
     'engine',
     'engine/purchase',
     'lib',
