@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Rejection } from '../../../../src/engine/contract.ts';
 import { CommitWaiters } from '../../../../src/engine/purchase/commit-waiters.ts';
 import type { LivePurchase } from '../../../../src/engine/purchase/purchase.ts';
@@ -7,6 +7,8 @@ import { aLivePurchase, codesOf, type ToldPurchase } from '../../../support/engi
 const LIMIT = 2;
 /** More than `CommitWaiters` remembers. */
 const MANY_REJECTIONS = 12_000;
+/** As many entries as `CommitWaiters` remembers. */
+const MOST_ENTRIES = 256;
 
 let waiters: CommitWaiters;
 let nextId: number;
@@ -117,6 +119,7 @@ describe('a watermark', () => {
 
   it('settles purchases of older entries, in whatever order they came', () => {
     const purchases = wait(5, 2, 4, 1, 3, 6);
+    expect(waiters.size).toBe(6);
     advance(1);
     expect(codesOf(purchases)).toEqual(['waits', 'waits', 'waits', 'committed', 'waits', 'waits']);
     advance(4);
@@ -131,6 +134,15 @@ describe('a watermark', () => {
     advance(6);
     expect(new Set(codesOf(purchases))).toEqual(new Set(['committed']));
     expect(waiters.size).toBe(0);
+  });
+
+  it('looks at no purchase beyond the next one, so that its cost does not grow with the queue', () => {
+    const look = vi.fn(() => 2);
+    for (const purchase of Array.from({ length: 50 }, () => taken(2)))
+      add(Object.defineProperty(purchase, 'seq', { get: look }));
+    look.mockClear();
+    advance(1);
+    expect(look.mock.calls.length).toBeLessThan(5);
   });
 
   it('skips purchases that were answered', () => {
@@ -264,6 +276,28 @@ describe('a watermark that names its entries', () => {
     add(repeated);
     expect(codesOf([repeated])).toEqual(['sold_out']);
     expect(toCheck).toEqual([]);
+  });
+
+  it('has no purchase checked that was answered already, whether it comes before or after it', () => {
+    const [before, after] = [inEntry(1, 'mine'), inEntry(1, 'mine too')];
+    add(before);
+    before.giveUp();
+    name(1, ['a']);
+    after.giveUp();
+    add(after);
+    expect(toCheck).toEqual([]);
+  });
+
+  it('names its entries for late replies up to a bound: beyond it, their records are read', () => {
+    const tails = Array.from({ length: MOST_ENTRIES }, (_, i) => `entry-${i + 1}`);
+    name(MOST_ENTRIES, tails);
+    const remembered = inEntry(1, 'entry-1');
+    add(remembered);
+    name(MOST_ENTRIES + 1, ['one more']);
+    const forgotten = inEntry(1, 'entry-1');
+    add(forgotten);
+    expect(codesOf([remembered, forgotten])).toEqual(['committed', 'waits']);
+    expect(toCheck).toEqual([forgotten]);
   });
 
   it('may name more entries than are remembered', () => {

@@ -7,6 +7,7 @@ import type {
   HeldOrder,
   Outcome,
   Purchase,
+  QueueSettings,
   Recall,
   Rejection,
   Sale,
@@ -14,7 +15,7 @@ import type {
   SegmentRef,
   TokenFault,
 } from '../../../../src/engine/contract.ts';
-import { Busy, NotExecuted, StaleGeneration } from '../../../../src/engine/errors.ts';
+import { BackendCorrupt, Busy, NotExecuted, StaleGeneration } from '../../../../src/engine/errors.ts';
 import { Engine, type EngineOptions } from '../../../../src/engine/purchase/engine.ts';
 import { PARKED_MAX_MS } from '../../../../src/engine/purchase/parking.ts';
 import { homeSegment } from '../../../../src/engine/sale/home-segment.ts';
@@ -29,6 +30,13 @@ const SEGMENTS = 4;
 const LIMIT = 2;
 const LIVES_MS = 500;
 const SLOT = 0;
+const QUEUE: QueueSettings = {
+  order: 'fifo',
+  offerSeconds: 60,
+  presenceSeconds: 60,
+  maxWaiting: 100,
+  fit: 'wait',
+};
 const STARTS_AT = Date.UTC(2026, 0, 1);
 const ENDS_AT = Date.UTC(2027, 0, 1);
 
@@ -258,6 +266,23 @@ describe('a sale that this worker does not know', () => {
     expect(codes(anna)).toEqual(['busy']);
   });
 
+  it('reads no record for a purchase whose deadline has passed before the sale was found', async () => {
+    const found = lookingUp();
+    buy({ key: 'click' });
+    await elapse(LIVES_MS + 50);
+    learn({}, 'paused');
+    found();
+    await settledTurns();
+    expect(recalls).toEqual([]);
+  });
+
+  it('reads no record for a purchase whose refusal is final', async () => {
+    view = viewOf({}, 'paused');
+    const anna = buy();
+    await settledTurns();
+    expect([codes(anna), recalls]).toEqual([['paused'], []]);
+  });
+
   it.each<[string, Partial<Purchase>, Outcome]>([
     ['plain', {}, { code: 'ended', endedAt: ENDS_AT }],
     ['keyed', { key: 'click' }, { code: 'committed', orderId: '900', quantity: 1 }],
@@ -308,6 +333,13 @@ describe('refusals without asking the store', () => {
     expect(buy().told).toEqual([outcome]);
     await settledTurns();
     expect([takes.asks, recalls]).toEqual([[], []]);
+  });
+
+  it('are not counted as under way: they start no timer', () => {
+    learn({}, 'paused');
+    const timers = vi.getTimerCount();
+    expect(codes(buy())).toEqual(['paused']);
+    expect(vi.getTimerCount()).toBe(timers);
   });
 
   it('are made in a sale that is sold out on the board', async () => {
@@ -446,6 +478,27 @@ describe('a sale that requires a token', () => {
     expect(engine.asksForToken('sale')).toBe(false);
   });
 
+  it.each<[string, Partial<Sale>, boolean]>([
+    ['requires a token', { requireToken: true }, true],
+    ['has a queue', { requireToken: false, queue: QUEUE }, true],
+    ['had a queue, whose offers can still be accepted', { requireToken: false, hadQueue: true }, true],
+    ['never had one', { requireToken: false, hadQueue: false }, false],
+    ['says nothing of one', { requireToken: false }, false],
+  ])('and one that %s: whether they ask for a token', (_, spec, asks) => {
+    learn(spec);
+    expect(engine.asksForToken('sale')).toBe(asks);
+  });
+
+  it('does not read the sale again for a purchase whose rules it has replaced already', async () => {
+    learn({ requireToken: false });
+    buy({ token: 'good' });
+    const ask = await takes.next();
+    learn({ requireToken: true });
+    await ask.refuse('outdated');
+    await takes.next();
+    expect(directory.refresh).not.toHaveBeenCalled();
+  });
+
   it('judges unsent purchases again when it gets other rules', async () => {
     learn({ requireToken: false });
     buy({ buyerId: 'first' });
@@ -534,7 +587,11 @@ describe('a keyed purchase that would be refused', () => {
       const anna = buy({ key: 'click' });
       await settledTurns();
       advance(4);
+      await settledTurns();
       expect(codes(anna)).toEqual(['waits']);
+      // The record was read once, and sync was told that somebody waits.
+      expect(recalls).toHaveLength(1);
+      expect(takes.hints).toEqual([expect.objectContaining({ awaited: true })]);
       advance(5);
       expect(anna.told).toEqual([{ code: 'committed', orderId: '900', quantity: 1 }]);
     });
@@ -576,6 +633,42 @@ describe('a keyed purchase that would be refused', () => {
       await elapse(LIVES_MS + 50);
       expect(codes(anna)).toEqual(['busy']);
     });
+  });
+
+  it.each<[string, HeldOrder[], Outcome['code']]>([
+    ['does not know its key', [], 'paused'],
+    ['has its order', [anOrder()], 'committed'],
+  ])('by its segment is answered by the record, which %s', async (_, held, code) => {
+    remember(5, ...held);
+    const anna = buy({ key: 'click' });
+    await (await takes.next()).refuse('paused');
+    await settledTurns();
+    expect([codes(anna), recalls]).toEqual([[code], [['anna']]]);
+  });
+
+  it('is unknown, and reports nothing, if its order is missing when a watermark has passed it', async () => {
+    learn({}, 'paused');
+    remember(4, anOrder());
+    const anna = buy({ key: 'click' });
+    await settledTurns();
+    expect(codes(anna)).toEqual(['waits']);
+    remember(4);
+    advance(5, { tails: ['77'] });
+    await settledTurns();
+    expect([codes(anna), uncommitted, faults]).toEqual([['unknown'], [], []]);
+  });
+
+  it('is answered at its deadline, and the bug is reported, if reading its record fails in the program', async () => {
+    learn({}, 'paused');
+    const bug = new Error('a bug');
+    vi.spyOn(takes, 'ready', 'get').mockImplementationOnce(() => {
+      throw bug;
+    });
+    const anna = buy({ key: 'click' });
+    await settledTurns();
+    expect([codes(anna), faults]).toEqual([['waits'], [bug]]);
+    await elapse(LIVES_MS + 50);
+    expect(codes(anna)).toEqual(['busy']);
   });
 
   it('shares one read of records with the others of its turn', async () => {
@@ -655,6 +748,17 @@ describe('lanes', () => {
     expect([...engine.laneDepths()]).toEqual([{ saleId: 'sale', queued: 1, waiting: 0 }]);
     await ask.serve([TAKEN]);
     expect([...engine.laneDepths()]).toEqual([{ saleId: 'sale', queued: 0, waiting: 1 }]);
+  });
+
+  it('refuse new purchases while the first one has waited for a quarter of the time to answer', async () => {
+    const [first, near] = neighbours();
+    buy({ buyerId: first });
+    await takes.next();
+    const waits = buy({ buyerId: first });
+    await elapse(LIVES_MS / 4);
+    const last = buy({ buyerId: near });
+    await elapse(1);
+    expect(codes(waits, last, buy({ buyerId: near }))).toEqual(['waits', 'waits', 'busy']);
   });
 
   it('sell nothing while the worker’s number is not its own', async () => {
@@ -793,6 +897,20 @@ describe('a rebuilt sale', () => {
     expect(codes(anna)).toEqual(['waits']);
     await elapse(LIVES_MS + 50);
     expect(codes(anna)).toEqual(['unknown']);
+  });
+
+  it('does not shed before its new lanes have refused anybody', () => {
+    learn({}, 'open', 2);
+    expect(engine.isShedding('sale')).toBe(false);
+  });
+
+  it('makes Postgres tell about an order that the new generation’s record lacks: that is no loss yet', async () => {
+    const anna = buy();
+    await (await takes.next()).serve([TAKEN], { seq: 5 });
+    learn({}, 'open', 2);
+    await settledTurns();
+    expect(codes(anna)).toEqual(['unknown']);
+    expect([new Set(uncommitted), faults]).toEqual([new Set(['1001']), []]);
   });
 
   it('is not replaced by an older view that arrives late', async () => {
@@ -1078,6 +1196,15 @@ describe('a sale that is being rebuilt', () => {
     expect(anna.told).toEqual([{ code: 'committed', orderId, quantity: 1 }]);
   });
 
+  it('reads no record for a parked purchase that was answered at its deadline', async () => {
+    const anna = await parkedPurchase({ key: 'click' });
+    await elapse(LIVES_MS + 50);
+    expect(codes(anna)).toEqual(['unavailable']);
+    learn({}, 'paused', 2);
+    await settledTurns();
+    expect(recalls).toEqual([]);
+  });
+
   it('parks nothing if the next generation is known before the segment’s refusal', async () => {
     const [first, near] = neighbours();
     buy({ buyerId: first });
@@ -1220,10 +1347,32 @@ describe('a watermark that names another entry under the same number', () => {
     expect(uncommitted).toEqual(['1002']);
   });
 
+  it('makes Postgres tell about an order of an entry that it does not name, if the record lacks it', async () => {
+    const ben = buy();
+    await (await takes.next()).serve([TAKEN], { seq: 4 });
+    remember(4);
+    advance(4, { tails: ['1002'] });
+    await settledTurns();
+    expect(codes(anna, ben)).toEqual(['unknown', 'committed']);
+    expect([uncommitted, faults]).toEqual([['1001'], []]);
+  });
+
+  it('makes the record be read also if it comes before the reply to the take', async () => {
+    const ben = buy();
+    const ask = await takes.next();
+    advance(4, { tails: ['1001', '77'] });
+    remember(4, anOrder({ orderId: '1002', seq: 4 }));
+    await ask.serve([TAKEN], { seq: 4 });
+    await settledTurns();
+    expect(recalls).toContainEqual(['anna']);
+    expect(ben.told).toEqual([{ code: 'committed', orderId: '1002', quantity: 1 }]);
+  });
+
   it('makes the purchase unknown if the record can’t be read', async () => {
     recall = async () => Promise.reject(new Error('away'));
     await nameAnother();
     expect(codes(anna)).toEqual(['waits']);
+    expect(recalls).toHaveLength(1);
     await elapse(LIVES_MS + 50);
     expect(codes(anna)).toEqual(['unknown']);
   });
@@ -1477,10 +1626,45 @@ describe('a buyer’s order', () => {
     expect(await engine.findOrder('anna', order.orderId, 1_000)).toEqual({ saleId: 'sale', quantity: 1 });
   });
 
+  it('is searched for in some records at a time, and in no more of them once it is found', async () => {
+    const sales = 50;
+    for (let i = 0; i < sales; i++) listener.changed({ ...viewOf({ id: `sale-${i}` }), slot: -1 });
+    remember(0, anOrder());
+    expect(await engine.findOrder('anna', '900', 1_000)).toEqual({ saleId: 'sale-0', quantity: 1 });
+    await settledTurns();
+    expect(recalls.length).toBeLessThan(sales / 2);
+  });
+
   it('is not called missing while the records can’t be read: the search fails', async () => {
     learn();
     recall = async () => Promise.reject(new Error('away'));
     await expect(engine.findOrder('anna', '900', 1_000)).rejects.toThrow('away');
+  });
+});
+
+describe('what a worker knows of a sale', () => {
+  it('is its record, once it knows the sale', () => {
+    expect(engine.knownRecord('sale')).toBeUndefined();
+    learn();
+    expect(engine.knownRecord('sale')).toBe(view.record);
+    expect(engine.knownRecord('nothing')).toBeUndefined();
+  });
+
+  it('is a buyer’s record, for which it looks the sale up', async () => {
+    remember(5, anOrder());
+    expect(await engine.recordOf('sale', 'anna')).toEqual({ committed: 5, orders: [anOrder()] });
+    expect(await engine.recordOf('nothing', 'anna')).toBeUndefined();
+    expect(recalls).toEqual([['anna']]);
+  });
+});
+
+describe('messages of a newer version', () => {
+  it('that the backend can’t read are reported', async () => {
+    const onForeign = vi.fn();
+    await start({ durable: true }, { onForeign });
+    const error = new BackendCorrupt('version 9');
+    events.at(-1)!.foreign?.(error);
+    expect(onForeign).toHaveBeenCalledExactlyOnceWith(error);
   });
 });
 

@@ -285,6 +285,46 @@ describe('a batch', () => {
   });
 });
 
+describe('a lane', () => {
+  it('has nothing to do, and refuses nobody, before its first purchase', async () => {
+    expect([lane.isWaiting, lane.isShedding, lane.depth]).toEqual([false, false, 0]);
+    expect(await lane.run()).toEqual([]);
+  });
+
+  it('has nothing to do after its last purchase was served', async () => {
+    buy('anna');
+    await (await takes.next()).serve([TAKEN]);
+    expect(lane.isWaiting).toBe(false);
+  });
+
+  it('is run once at a time, however often it is told to', async () => {
+    const anna = underWay.begin(aPurchase(), () => {});
+    lane.push(anna);
+    void lane.run();
+    const ask = await takes.next();
+    expect(await lane.run()).toEqual([]);
+    await settledTurns();
+    expect(takes.asks).toEqual([ask]);
+  });
+
+  it('forgets what a watermark rejects while no take is under way', async () => {
+    advance(5, { rejected: [{ orderId: '1001', reason: 'stock' }] });
+    const anna = buy('anna');
+    await (await takes.next()).serve([TAKEN], { seq: 5 });
+    expect(codesOf([anna])).toEqual(['committed']);
+  });
+
+  it('does not ask a segment about losses after it was closed', async () => {
+    buy('anna', { awaitCommit: false });
+    await (await takes.next()).serve([TAKEN], { seq: 5 });
+    lane.settlement.close();
+    expect(lane.settlement.hasUncommitted).toBe(false);
+    check();
+    await settledTurns();
+    expect(takes.asks).toHaveLength(1);
+  });
+});
+
 describe('a new purchase', () => {
   it('is busy if the lane is full, until a batch has left the queue', async () => {
     buy('anna');
@@ -312,6 +352,23 @@ describe('a new purchase', () => {
     expect((await takes.next()).buyers).toEqual(['ben', 'cleo']);
     expect(lane.isShedding).toBe(false);
     expect(codesOf([buy('eve')])).toEqual(['waits']);
+  });
+
+  it('is refused as in a full lane while a batch is handed back and the queue is still full', async () => {
+    parts.laneCapacity = 1;
+    const push = (buyerId: string) => {
+      const told: Outcome[] = [];
+      lane.push(underWay.begin(aPurchase({ buyerId }), (outcome) => told.push(outcome)));
+      return { told };
+    };
+    push('anna');
+    const running = lane.run();
+    const ask = await takes.next();
+    const others = [push('ben'), push('cleo')];
+    expect(codesOf(others)).toEqual(['waits', 'busy']);
+    await ask.refuse('outdated');
+    expect(await running).toMatchObject([{ why: 'outdated' }]);
+    expect(lane.isShedding).toBe(true);
   });
 
   it('is not refused as in a full lane after the queue was handed over', async () => {
@@ -467,6 +524,36 @@ describe('an unconfirmed batch', () => {
     advance(3);
     expect(codesOf(pendings)).toEqual(['committed', 'committed']);
     expect(takes.asks).toHaveLength(6);
+  });
+
+  it.each<[Exclude<TakeReply['status'], 'served'>]>([['busy'], ['paused'], ['closed']])(
+    'is unknown if its segment then answers %s: the first attempt may have taken it',
+    async (status) => {
+      const { anna, again } = await unconfirmed();
+      await again.refuse(status);
+      expect(codesOf([anna])).toEqual(['unknown']);
+      expect(faults).toEqual([]);
+    },
+  );
+
+  it('waits for the store until its last purchase expires, not only its first', async () => {
+    buy('anna', {}, lane, shortLived);
+    buy('ben');
+    const ask = await takes.next();
+    takes.ready = false;
+    await ask.loseReply();
+    for (let i = 0; i < 4; i++) await elapse(SENT_AGAIN_MS);
+    expect(takes.asks).toHaveLength(1);
+    await takes.becomeReady();
+    await elapse(SENT_AGAIN_MS);
+    expect((await takes.next()).buyers).toEqual(['ben']);
+  });
+
+  it('is sent again as a plain take if it was superseded: nothing says that the segment is short', async () => {
+    buy('anna');
+    await (await takes.next()).refuse('superseded');
+    const again = await takes.next();
+    expect([again.buyers, again.refill]).toEqual([['anna'], undefined]);
   });
 
   it('is sent again after a pause while the store is connected and does not answer', async () => {
@@ -692,6 +779,29 @@ describe('a store that was away', () => {
     expect(events.onBatch).toHaveBeenCalledTimes(1);
   });
 
+  it('is asked after the purchases that wait already', async () => {
+    const told = buy('anna', { awaitCommit: false });
+    await (await takes.next()).serve([TAKEN], { seq: 5, orders: 9 });
+    expect(codesOf([told])).toEqual(['accepted']);
+    const ben = underWay.begin(aPurchase({ buyerId: 'ben' }), () => {});
+    lane.push(ben);
+    check();
+    const first = await takes.next();
+    expect(first.buyers).toEqual(['ben']);
+    expect(takes.asks).toHaveLength(2);
+    await first.serve([TAKEN], { seq: 6, orders: 10 });
+    expect((await takes.next()).orders).toEqual([]);
+  });
+
+  it('is not asked again after an error that is a bug, which is reported', async () => {
+    buy('anna', { awaitCommit: false });
+    await (await takes.next()).serve([TAKEN], { seq: 5 });
+    check();
+    const bug = new Error('a bug');
+    await (await takes.next()).fail(bug);
+    expect([handedBack, faults]).toEqual([[], [bug]]);
+  });
+
   it('must be asked again if it did not answer, and purchases do not wait for that', async () => {
     buy('anna', { awaitCommit: false });
     await (await takes.next()).serve([TAKEN], { seq: 5, orders: 9 });
@@ -709,6 +819,21 @@ describe('a store that was away', () => {
     expect(third.orders).toEqual([]);
     await third.serve([], { seq: 7, orders: 10 });
     expect(handedBack).toHaveLength(2);
+    expect(faults).toEqual([]);
+  });
+});
+
+describe('a purchase that was in a lane before', () => {
+  it('keeps its order id, also while the worker may not name orders', async () => {
+    buy('anna');
+    const first = await takes.next();
+    await first.refuse('outdated');
+    parts.nextOrderId = () => {
+      throw new Error('the lease is lost');
+    };
+    const [{ purchases }] = handedBack as [Extract<HandedBack, { why: 'outdated' }>];
+    readmit(purchases[0]!);
+    expect((await takes.next()).orderIds).toEqual(first.orderIds);
     expect(faults).toEqual([]);
   });
 });
@@ -765,6 +890,15 @@ describe('a retired lane', () => {
     expect(takes.asks).toHaveLength(1);
   });
 
+  it('hands back nobody who was answered before the reply to the take', async () => {
+    buy('anna');
+    const ask = await takes.next();
+    await elapse(LIVES_MS + 50);
+    learnGeneration(2);
+    await ask.serve([TAKEN], { seq: 3 });
+    expect([checking, handedBack, lane.settlement.waiters.size]).toEqual([[], [], 0]);
+  });
+
   it('does not make a refill that has waited for its turn', async () => {
     let begin = () => {};
     const busy = sale.refills(() => new Promise<void>((resolve) => (begin = resolve)));
@@ -786,6 +920,14 @@ describe('a retired lane', () => {
     advance(9);
     expect(codesOf([anna])).toEqual(['waits']);
     expect(checking).toEqual([anna]);
+  });
+
+  it('checks nobody if the sale is gone: nothing would tell', async () => {
+    const anna = buy('anna');
+    const ask = await takes.next();
+    sale.isGone = true;
+    await ask.serve([TAKEN], { seq: 3 });
+    expect([codesOf([anna]), checking]).toEqual([['unknown'], []]);
   });
 
   it('commits an order that the record shows as committed', async () => {
@@ -859,6 +1001,14 @@ describe('a segment that is short', () => {
     await (await takes.next()).serve([TAKEN], { seq: 3, total: 1 });
     advance(3);
     expect(codesOf([anna])).toEqual(['committed']);
+  });
+
+  it('gets the order a third time if other segments had just enough units for it', async () => {
+    const anna = buy('anna', { quantity: 2 });
+    await (await takes.next()).serve([SHORT]);
+    await (await takes.next()).serve([SHORT], { total: 2 });
+    expect(codesOf([anna])).toEqual(['waits']);
+    expect((await takes.next()).buyers).toEqual(['anna']);
   });
 
   it('may refuse at the refill', async () => {
@@ -957,6 +1107,28 @@ describe('refills of one sale', () => {
 });
 
 describe('a purchase that the buyer’s record decides', () => {
+  it.each<[string, Outcome, (ask: Ask) => Promise<void>]>([
+    ['paused', { code: 'paused' }, (ask) => ask.refuse('paused')],
+    ['closed', { code: 'ended', endedAt: ENDS_AT }, (ask) => ask.refuse('closed')],
+    ['full', { code: 'refused', reason: 'no' }, (ask) => ask.serve([{ kind: 'refused', reason: 'no' }])],
+  ])(
+    'has a key, and its segment is %s: it is handed back, so that the record is read',
+    async (_, refusal, answer) => {
+      const anna = buy('anna', { key: 'click' });
+      await answer(await takes.next());
+      expect(codesOf([anna])).toEqual(['waits']);
+      expect(handedBack).toEqual([{ why: 'refused', purchases: [anna], refusal }]);
+    },
+  );
+
+  it('has a key, and was answered before its segment refused it: it is not handed back', async () => {
+    buy('anna', { key: 'click' });
+    const ask = await takes.next();
+    await elapse(LIVES_MS + 50);
+    await ask.refuse('paused');
+    expect(handedBack).toEqual([]);
+  });
+
   it('is at the limit, and the answer lists the buyer’s orders', async () => {
     const anna = buy('anna', { quantity: 2 });
     await (await takes.next()).serve([{ kind: 'limit', orderIds: ['900', '901'] }]);
@@ -967,6 +1139,25 @@ describe('a purchase that the buyer’s record decides', () => {
     const anna = buy('anna', { key: 'click' });
     await (await takes.next()).serve([{ kind: 'mismatch', orderId: '900', quantity: 3 }]);
     expect(anna.told).toEqual([{ code: 'idempotency_mismatch', orderId: '900', quantity: 3 }]);
+  });
+
+  it('is a repetition whose order waits for its commit: nothing must be checked, and sync gets a hint', async () => {
+    const anna = buy('anna', { key: 'click' });
+    const replay = { kind: 'replay', orderId: '900', quantity: 1, seq: 3 } as const;
+    await (await takes.next()).serve([replay], { seq: 4, committed: 2 });
+    expect([codesOf([anna]), checking]).toEqual([['waits'], []]);
+    expect(grew).toHaveBeenCalledExactlyOnceWith('sale', SEGMENT, true);
+    advance(3);
+    expect(codesOf([anna])).toEqual(['committed']);
+  });
+
+  it('is checked if it is a repetition and the watermark came first, with other names', async () => {
+    const anna = buy('anna', { key: 'click' });
+    const ask = await takes.next();
+    const watermark = { saleId: 'sale', segment: SEGMENT, generation: 1, seq: 3, orders: 3, rejected: [] };
+    lane.advance({ ...watermark, tails: ['77'] });
+    await ask.serve([{ kind: 'replay', orderId: '900', quantity: 1, seq: 3 }], { seq: 4, committed: 2 });
+    expect([codesOf([anna]), checking]).toEqual([['waits'], [anna]]);
   });
 
   it('gets the order of the same key, also within one batch', async () => {
@@ -1029,6 +1220,7 @@ describe('a purchase that is taken', () => {
     const anna = buy('anna', { awaitCommit: false, quantity: 2 });
     await (await takes.next()).serve([TAKEN]);
     expect(anna.told).toEqual([{ code: 'accepted', orderId: '1001', quantity: 2 }]);
+    expect([checking, lane.settlement.waiters.size]).toEqual([[], 0]);
     advance(1);
     expect(anna.told).toHaveLength(1);
   });
@@ -1048,6 +1240,7 @@ describe('a purchase that is taken', () => {
     await elapse(LIVES_MS + 50);
     await ask.serve([TAKEN], { seq: 1 });
     expect(codesOf([anna])).toEqual(['unknown']);
+    expect([checking, lane.settlement.waiters.size]).toEqual([[], 0]);
     expect(grew).toHaveBeenCalledTimes(1);
     advance(1);
     expect(anna.told).toHaveLength(1);

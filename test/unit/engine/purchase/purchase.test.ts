@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { ForbiddenTransition, type PurchaseState } from '../../../../src/engine/purchase/purchase.ts';
+import { NO_NOTE } from '../../../../src/engine/sale/order-note.ts';
+import { NO_RULES } from '../../../../src/engine/sale/rules.ts';
 import { aLivePurchase, codesOf, type ToldPurchase } from '../../../support/engine/purchases.ts';
 
 type Step = (purchase: ToldPurchase) => void;
@@ -86,6 +88,7 @@ describe('a transition', () => {
       const purchase = aPurchaseThatIs(from);
       const before = { ...purchase };
       expect(() => step(purchase)).toThrow(ForbiddenTransition);
+      expect(() => step(purchase)).toThrow(expect.objectContaining({ code: 'forbidden_transition' }));
       expect(() => step(purchase)).toThrow(
         `the purchase of buyer anna in sale sale (order 1001) is ${from}: "${name}" is not allowed`,
       );
@@ -129,6 +132,17 @@ describe('a deadline', () => {
 });
 
 describe('a purchase', () => {
+  it('has what its caller said, and defaults for what the caller left out', () => {
+    expect(aLivePurchase()).toMatchObject({ onBehalf: false, token: '', note: NO_NOTE });
+    const said = { onBehalf: true, token: 'a token', note: '{"seat":7}', key: 'click', awaitCommit: false };
+    expect(aLivePurchase(said)).toMatchObject(said);
+  });
+
+  it('has no order, entry or rules before it is let in', () => {
+    const nothing = { orderId: '', seq: 0, generation: 0, entry: '', rules: NO_RULES, precheck: undefined };
+    expect(aLivePurchase()).toMatchObject(nothing);
+  });
+
   it('keeps its first id, also while it is unconfirmed', () => {
     const purchase = aPurchaseThatIs('unconfirmed');
     purchase.name('1002');

@@ -67,6 +67,16 @@ describe('reads of records', () => {
   });
 });
 
+it('begins a new call after a full one, and all later reads of that turn join it', async () => {
+  const full = crowd(MAX_BUYERS).map((buyerId) => lookup.ask(HOME, buyerId));
+  // Comes after the turn's end of the full call, and before that of the next one.
+  const late = new Promise((resolve) => {
+    setImmediate(() => resolve(lookup.ask(HOME, 'late')));
+  });
+  await Promise.all([...full, lookup.ask(HOME, 'next'), late]);
+  expect(sizes()).toEqual([MAX_BUYERS, 2]);
+});
+
 describe('a failure', () => {
   it('rejects all reads in that call, and no others', async () => {
     const stale = new StaleGeneration('sale', 1);

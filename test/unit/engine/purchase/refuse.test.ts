@@ -30,6 +30,10 @@ const wrong = (fault: TokenFault | undefined): Now => ({
   sale: { requireToken: true },
   checkToken: () => fault,
 });
+const queued: Now = {
+  sale: { queue: { order: 'fifo', offerSeconds: 60, presenceSeconds: 60, maxWaiting: 100, fit: 'wait' } },
+};
+const NO_OFFER: Outcome = { code: 'offer_required' };
 const withToken: Partial<Purchase> = { token: 'a token' };
 const late: Partial<Purchase> = { onBehalf: true, key: 'retake:1' };
 const OVER: Outcome = { code: 'ended', endedAt: ENDS_AT };
@@ -54,6 +58,8 @@ describe('what is refused without asking the store', () => {
       BAD_QUANTITY,
       true,
     ],
+    ['a sale with a queue, before the board', {}, { ...queued, isSoldOut: true }, NO_OFFER, false],
+    ['nothing, in a sale with a queue, for a buyer', { onBehalf: true }, queued, undefined, false],
     ['a sale that is sold out', {}, { isSoldOut: true }, { code: 'sold_out' }, false],
     ['the board, before the state', {}, { isSoldOut: true, state: 'closed' }, { code: 'sold_out' }, false],
     ['a sale that has not begun', {}, { now: BEFORE }, EARLY, false],

@@ -3,7 +3,7 @@ import type { Outcome, Purchase } from '../../../../src/engine/contract.ts';
 import { DEADLINE_SWEEP_MS } from '../../../../src/engine/limits.ts';
 import type { LivePurchase } from '../../../../src/engine/purchase/purchase.ts';
 import { PurchasesUnderWay } from '../../../../src/engine/purchase/under-way.ts';
-import { freezeTime } from '../../../support/engine/frozen-time.ts';
+import { freezeTime, turn } from '../../../support/engine/frozen-time.ts';
 import { aPurchase, codesOf } from '../../../support/engine/purchases.ts';
 
 const LIVES_MS = 100;
@@ -110,7 +110,7 @@ it('is idle when the last one has been answered', async () => {
   const idle = vi.fn();
   const waiting = underWay.idle().then(idle);
   purchases[0]!.giveUp();
-  await Promise.resolve();
+  await turn();
   expect(idle).not.toHaveBeenCalled();
   purchases[1]!.giveUp();
   await waiting;
