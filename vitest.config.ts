@@ -1,4 +1,4 @@
-import { statfsSync } from 'node:fs';
+import { readdirSync, readFileSync, statfsSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
@@ -67,16 +67,9 @@ const withServers = {
 };
 
 /** These replace a module for their whole file, so each needs a process of its own. */
-const WITH_MOCKS = [
-  'cli/cli-usage',
-  'config/private-folder-beside',
-  'engine/board/board',
-  'sync/asked-rebuilds',
-  'sync/reconciler',
-  'sync/rebuilds-of-sales',
-  'sync/sale-shares',
-  'sync/sync-loop',
-].map((name) => `test/unit/${name}.test.ts`);
+const WITH_MOCKS = readdirSync('test/unit', { recursive: true, encoding: 'utf8' })
+  .map((name) => `test/unit/${name}`)
+  .filter((file) => file.endsWith('.test.ts') && readFileSync(file, 'utf8').includes('vi.mock('));
 
 /** These replace the clock, which what other files have left in their process would feel. */
 const WITH_FROZEN_TIME = [
