@@ -135,6 +135,14 @@ it('only the answer `stale` is refused', () => {
   for (const reply of [0, 1, 'paused', null]) refuseStale(reply, ref);
 });
 
+it('a state is set by a publication, or otherwise without one', async () => {
+  const { redis, scripts } = scriptsWith(() => 1);
+  for (const publish of [true, false])
+    await scripts.setState(['one', 'two'], 4, 'open', { rules: 'r1', limit: 3 }, publish);
+  const args = (word: string) => [expect.any(String), 2, 'one', 'two', 4, 'open', word, 'r1', 3];
+  expect(redis.ran.map((ran) => ran.args)).toEqual([args('publish'), args('')]);
+});
+
 it('what a correction may differ by is a number, or unknown', async () => {
   const { redis, scripts } = scriptsWith(() => 1);
   for (const off of [-3, 0, undefined]) await scripts.correct('segment', 4, 'left', off);
