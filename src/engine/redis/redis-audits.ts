@@ -88,5 +88,5 @@ export function decodeAudit(values: RawAudit): SegmentAudit {
 }
 
 function isSound(name: Field, text: string | null): boolean {
-  return name === 'state' ? isSegmentState(text) : /^\d+$/.test(text ?? '');
+  return name === 'state' ? isSegmentState(text) : /^\d+$/.test(String(text));
 }

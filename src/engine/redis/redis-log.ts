@@ -53,7 +53,6 @@ export class RedisLog implements OrderLog {
   }
 
   async readLog(positions: readonly LogPosition[], maxEntries: number): Promise<readonly LogRead[]> {
-    if (positions.length === 0) return [];
     const replies = await this.read(positions, maxEntries);
     return positions.map((position, i) => decodeRead(position, replies[i]!));
   }
@@ -175,7 +174,7 @@ function decodeEntry([id, fields]: RawEntry, generation: string): LogEntry {
     return corrupt(`log entry ${id} has the fields`, names);
   }
   if (!id.startsWith(`${generation}-`)) return corrupt(`a log of generation ${generation} holds`, id);
-  const taken = decodeOrders(lines ?? '');
+  const taken = decodeOrders(lines!);
   const orders = notes === undefined ? taken : withNotes(taken, notes);
   return {
     seq: decodeCount(id.slice(generation.length + 1)),

@@ -45,6 +45,6 @@ export class RedisOwner implements OwnerMark {
 const encode = ({ identity, label }: Owner) => `${identity} ${label}`;
 
 function decode(value: string): Owner {
-  const [, identity, label] = /^(\S+) (.*)$/s.exec(value) ?? corrupt('the owner of this Redis is', value);
+  const [, identity, label] = /^(\S+) (.*)/s.exec(value) ?? corrupt('the owner of this Redis is', value);
   return { identity: identity!, label: label! };
 }

@@ -242,7 +242,7 @@ export function decodeSnapshot(segment: number, values: RawSnapshot, inTransit =
   if (!values) return { segment, counters: undefined };
   const counts = values.slice(0, 6).map(decodeCount) as [number, number, number, number, number, number];
   const [left, seq, committed, taken, orders, supplied] = counts;
-  const withdrawn = decodeWithdrawal(values[6] ?? '');
+  const withdrawn = decodeWithdrawal(values[6]!);
   return { segment, counters: { left, seq, committed, taken, orders, supplied, withdrawn, inTransit } };
 }
 

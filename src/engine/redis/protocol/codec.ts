@@ -43,6 +43,17 @@ export function foundCorrupt(what: string, found: unknown): BackendCorrupt {
   return new BackendCorrupt(`${what} ${shown}`);
 }
 
+/** `undefined` if it is no JSON. */
+export function parsedJson(text: string): unknown {
+  let found: unknown;
+  try {
+    found = JSON.parse(text);
+  } catch {
+    // The caller reports what it has read.
+  }
+  return found;
+}
+
 /** Decodes a counter of a hash. A missing counter is an error, not zero. */
 export function decodeCount(text: string | null | undefined): number {
   const count = text && COUNT.test(text) ? Number(text) : Number.NaN;

@@ -8,9 +8,10 @@ import type { LogHint, Rejection, SyncChannel, SyncNews, Watermark } from '../..
 import type { BackendCorrupt } from '../../errors.ts';
 import { MAX_HANDED_OVER, MAX_SEGMENTS, SALE_ID_PATTERN } from '../../limits.ts';
 import { isOrderId } from '../../order-id.ts';
-import { corrupt, foundCorrupt } from './codec.ts';
+import { corrupt, foundCorrupt, parsedJson } from './codec.ts';
 import type { Keys } from './keys.ts';
 
+/** What may have these members. Of a value that is no object they are `undefined`. */
 type Unread<T> = { readonly [K in keyof T]?: unknown };
 
 const REASONS = ['stock', 'limit', 'duplicate'] satisfies Rejection['reason'][] as unknown[];
@@ -34,7 +35,7 @@ export function decodeHints(message: string, foreign: (error: BackendCorrupt) =>
 }
 
 function readHint(line: string): LogHint | undefined {
-  const [saleId = '', awaited, ...words] = line.split(' ');
+  const [saleId, awaited, ...words] = line.split(' ') as [string, ...string[]];
   const segments = words.map((word) => (/^(0|[1-9]\d{0,3})$/.test(word) ? Number(word) : Number.NaN));
   const isHint =
     SALE_ID_PATTERN.test(saleId) &&
@@ -51,7 +52,7 @@ function readHint(line: string): LogHint | undefined {
  * @throws BackendCorrupt if the message is no list
  */
 export function decodeWatermarks(message: string, foreign: (error: BackendCorrupt) => void): Watermark[] {
-  const told = parsed(message);
+  const told = parsedJson(message);
   if (!Array.isArray(told)) corrupt('watermarks read', message);
   const known = told.filter(isWatermark);
   if (known.length < told.length) foreign(foundCorrupt('watermarks read', message));
@@ -70,29 +71,18 @@ export function syncChannel(redis: RedisClient, { syncs }: Keys): SyncChannel {
 
 /** @throws BackendCorrupt */
 export function decodeSyncNews(message: string): SyncNews {
-  const told = parsed(message);
+  const told = parsedJson(message);
   return isSyncNews(told) ? told : corrupt('news of a sync reads', message);
-}
-
-/** `undefined` if it is no JSON. */
-function parsed(message: string): unknown {
-  try {
-    return JSON.parse(message);
-  } catch {
-    return undefined;
-  }
 }
 
 /** Unknown members are allowed: later versions may add some. */
 function isSyncNews(told: unknown): told is SyncNews {
-  if (typeof told !== 'object' || told === null) return false;
-  const { from, sales, handedOver } = told as Unread<SyncNews>;
+  const { from, sales, handedOver } = (told ?? {}) as Unread<SyncNews>;
   return isSyncName(from) && isCount(sales) && (handedOver === undefined || isHandOver(handedOver));
 }
 
 function isHandOver(told: unknown): boolean {
-  if (typeof told !== 'object' || told === null) return false;
-  const { to, saleIds } = told as Unread<NonNullable<SyncNews['handedOver']>>;
+  const { to, saleIds } = (told ?? {}) as Unread<NonNullable<SyncNews['handedOver']>>;
   return (
     isSyncName(to) &&
     Array.isArray(saleIds) &&
@@ -107,8 +97,7 @@ function isSyncName(told: unknown): boolean {
 
 /** Unknown members are allowed: later versions may add some. */
 function isWatermark(told: unknown): told is Watermark {
-  if (typeof told !== 'object' || told === null) return false;
-  const { saleId, segment, generation, seq, orders, rejected, tails } = told as Unread<Watermark>;
+  const { saleId, segment, generation, seq, orders, rejected, tails } = (told ?? {}) as Unread<Watermark>;
   return (
     typeof saleId === 'string' &&
     SALE_ID_PATTERN.test(saleId) &&
@@ -123,8 +112,7 @@ function isWatermark(told: unknown): told is Watermark {
 }
 
 function isRejection(told: unknown): told is Rejection {
-  if (typeof told !== 'object' || told === null) return false;
-  const { orderId, reason } = told as Unread<Rejection>;
+  const { orderId, reason } = (told ?? {}) as Unread<Rejection>;
   return isName(orderId) && REASONS.includes(reason);
 }
 

@@ -2,7 +2,7 @@
 import type { Sale, SaleRecord, SaleState, SaleVersion } from '../../contract.ts';
 import { MAX_PER_BUYER_LIMIT, MAX_SEGMENTS } from '../../limits.ts';
 import { rulesOf } from '../../sale/rules.ts';
-import { corrupt, decodeCount } from './codec.ts';
+import { corrupt, decodeCount, parsedJson } from './codec.ts';
 
 const STATES = ['open', 'paused', 'closed'] satisfies SaleState[] as string[];
 
@@ -34,12 +34,7 @@ export function encodeDefinition(sale: Sale): string {
 }
 
 function decodeDefinition(saleId: string, definition: string): Pick<SaleRecord, 'sale' | 'rules'> {
-  let found: unknown;
-  try {
-    found = JSON.parse(definition);
-  } catch {
-    // Reported below.
-  }
+  const found = parsedJson(definition);
   if (!isSale(found, saleId)) return corrupt(`the definition of sale ${saleId} is`, definition);
   const { rules, ...sale } = found as Sale & { readonly rules?: unknown };
   return typeof rules === 'string' ? { sale, rules } : { sale };
@@ -47,8 +42,7 @@ function decodeDefinition(saleId: string, definition: string): Pick<SaleRecord, 
 
 /** Checks the fields that a node relies on when it sells. */
 function isSale(value: unknown, saleId: string): value is Sale {
-  if (typeof value !== 'object' || value === null) return false;
-  const { id, segments, perBuyerLimit, requireToken, startsAt, endsAt, queue } = value as {
+  const { id, segments, perBuyerLimit, requireToken, startsAt, endsAt, queue } = (value ?? {}) as {
     [K in keyof Sale]?: unknown;
   };
   return (

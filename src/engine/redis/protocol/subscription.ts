@@ -26,7 +26,7 @@ export async function listen(client: Redis, keys: Keys, events: BackendEvents): 
       if (channel === watermarks) events.watermarks?.(decodeWatermarks(message, report));
       else if (channel === sales) events.saleChanged?.(decodeSaleId(message));
       else if (channel === hints) for (const hint of decodeHints(message, report)) events.hint?.(hint);
-      else if (channel === syncs) events.syncNews?.(decodeSyncNews(message));
+      else events.syncNews?.(decodeSyncNews(message));
     } catch (error) {
       // An error thrown here would end the process.
       if (!(error instanceof BackendCorrupt)) throw error;
