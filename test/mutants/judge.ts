@@ -14,7 +14,7 @@ const CONTROL_MS = 200_000;
 
 /** Errors by which Postgres refuses invalid SQL, and drivers a wrong number of values. */
 const NO_SQL =
-  /syntax error at|operator does not exist|must be type boolean|could not determine data type|is not allowed (with|in)|there is no parameter|bind message supplies|Expected \d+ bindings|column .* does not exist|missing FROM-clause/;
+  /syntax error[ ,]|operator does not exist|must be type boolean|could not determine data type|is not allowed (with|in)|there is no parameter|bind message supplies|Expected \d+ bindings|column .* does not exist|missing FROM-clause/;
 
 /** The first option makes a check five times faster. As in StrykerJS, unused names don't make a mutant invalid. */
 const COMPILER_OPTIONS = [
