@@ -347,6 +347,16 @@ describe('order by order', () => {
     expect(await stockOf(sale.id)).toBe(9);
   });
 
+  test('an order whose id was rejected in another sale is a duplicate, whatever the reason was there', async () => {
+    const sale = await shop.sell({ stock: 10 });
+    const other = await shop.sell({ stock: 10 });
+    const [first, second] = [order('anna'), order('anna')];
+    await applyEach(shop.db, batch(log(sale, [[first, second]])));
+    const rejected = await applyEach(shop.db, batch(log(other, [[second]])));
+    expect([...rejected.values()]).toEqual([{ orderId: second.orderId, reason: 'duplicate' }]);
+    expect(await stockOf(other.id)).toBe(10);
+  });
+
   test('an order that has ended and is taken again is removed again', async () => {
     const sale = await shop.sell({ stock: 10 });
     const first = order('anna');

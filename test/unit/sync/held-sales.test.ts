@@ -203,6 +203,13 @@ describe('handed over are', () => {
     expect(held()).toEqual(['b', 'c', 'a']);
     expect(await sales.handOver(1)).toEqual(['b']);
   });
+
+  test('those that had nothing to read first', async () => {
+    await take('a', 'b', 'c');
+    sales.held('b')!.takeGrown(9);
+    sales.takeGrown(9);
+    expect(held()).toEqual(['b', 'a', 'c']);
+  });
 });
 
 test('sales take turns: so many logs are read, and of each sale its other logs next', async () => {
