@@ -30,11 +30,17 @@ export class Signer {
 
   /** @param mac of the form SIGNATURE_FORM */
   hasSigned(text: string, mac: string): boolean {
+    return this.age(text, mac) !== undefined;
+  }
+
+  /** @param mac of the form SIGNATURE_FORM @returns whether the key that signs now has signed it, or an older one; or none */
+  age(text: string, mac: string): 'current' | 'older' | undefined {
     const given = Buffer.from(mac);
     const isBy = (key: KeyObject) => timingSafeEqual(given, Buffer.from(macOf(key, text)));
-    if (this.#keys.some(isBy)) return true;
+    const found = this.#keys.findIndex(isBy);
+    if (found >= 0) return found === 0 ? 'current' : 'older';
     const outgoing = this.#outgoing;
-    return outgoing !== undefined && this.#now() < outgoing.untilMs && isBy(outgoing.key);
+    return outgoing && this.#now() < outgoing.untilMs && isBy(outgoing.key) ? 'older' : undefined;
   }
 }
 
