@@ -11,6 +11,7 @@ import type { Want } from '../../sale/transfer-plan.ts';
 import { encodeNotes, encodeOrders } from './codec.ts';
 import type { SegmentKeys } from './keys.ts';
 import { luaSource } from './lua-source.ts';
+import { defineCommands, type ScriptCommands } from './script-commands.ts';
 
 export const STALE = 'stale';
 /** What a script for several segments replies for one that has failed: this and the message. */
@@ -23,38 +24,6 @@ export function refuseStale<Reply>(
 ): asserts reply is Exclude<Reply, string> {
   if (reply === STALE) throw new StaleGeneration(saleId, generation);
 }
-
-interface Script {
-  readonly lua: string;
-  readonly numberOfKeys?: number;
-}
-
-const SCRIPTS = {
-  take: { lua: luaSource('purchase/take'), numberOfKeys: 3 },
-  fencedTake: { lua: fenced(luaSource('purchase/take')), numberOfKeys: 4 },
-  recall: { lua: luaSource('purchase/recall'), numberOfKeys: 2 },
-  compensate: { lua: luaSource('change/compensate'), numberOfKeys: 2 },
-  credit: { lua: luaSource('change/credit'), numberOfKeys: 1 },
-  withdraw: { lua: luaSource('change/withdraw'), numberOfKeys: 1 },
-  giveBack: { lua: luaSource('purchase/give-back'), numberOfKeys: 1 },
-  transfer: { lua: luaSource('change/transfer'), numberOfKeys: 2 },
-  correct: { lua: luaSource('change/correct'), numberOfKeys: 1 },
-  remember: { lua: luaSource('purchase/remember'), numberOfKeys: 2 },
-  freeze: { lua: luaSource('build/freeze'), numberOfKeys: 1 },
-  beginDraft: { lua: luaSource('build/begin-draft'), numberOfKeys: 1 },
-  draftHoldings: { lua: luaSource('build/draft-holdings'), numberOfKeys: 1 },
-  loadSegment: { lua: luaSource('build/load-segment'), numberOfKeys: 4 },
-  loadHoldings: { lua: luaSource('build/load-holdings'), numberOfKeys: 2 },
-  removeSegments: { lua: luaSource('build/remove-segments') },
-  archiveSale: { lua: luaSource('build/archive-sale'), numberOfKeys: 1 },
-  publishSale: { lua: luaSource('build/publish-sale'), numberOfKeys: 1 },
-  appendEvents: { lua: luaSource('log/append-events'), numberOfKeys: 1 },
-  /** Of these, the number of keys is the first argument: they serve several segments, and not always as many. */
-  takes: { lua: luaSource('purchase/takes') },
-  advance: { lua: luaSource('log/advance') },
-  readLogs: { lua: luaSource('log/read-logs') },
-  digest: { lua: luaSource('look/digest') },
-} satisfies Record<string, Script>;
 
 /** Scripts over all segments of a sale have as many keys as the sale has segments. They are called rarely. */
 const REFILL_AND_TAKE = luaSource('purchase/refill-and-take');
@@ -80,22 +49,13 @@ export type RawRefillReply = string | [[total: number, moved: number, epoch: num
 /** The reply of snapshot.lua for one segment; the record of an open transfer is the last value. */
 export type RawSnapshot = string[] | null;
 
-type Argument = string | number;
-type Commands = Record<keyof typeof SCRIPTS, (...args: Argument[]) => Promise<unknown>>;
-
 export class Scripts {
   readonly #redis: RedisClient;
-  readonly #commands: Commands;
+  readonly #commands: ScriptCommands;
 
   constructor(redis: RedisClient) {
     this.#redis = redis;
-    for (const [name, script] of Object.entries(SCRIPTS)) redis.defineCommand(`stockade:${name}`, script);
-    this.#commands = Object.fromEntries(
-      Object.entries(SCRIPTS).map(([name, script]) => {
-        const command = (redis as unknown as Commands)[`stockade:${name}` as keyof Commands].bind(redis);
-        return [name, (...args: Argument[]) => command(...args).catch(orWithSource(redis, script, args))];
-      }),
-    ) as Commands;
+    this.#commands = defineCommands(redis);
   }
 
   take(take: SegmentTake): Promise<RawTakeReply> {
@@ -281,18 +241,6 @@ export class Scripts {
     type Reply = Promise<RawSnapshot[]>;
     return this.#redis.eval(SNAPSHOT, segments.length, ...segments, generation) as Reply;
   }
-}
-
-/**
- * If Redis has forgotten a script, ioredis loads it and sends its hash again. If Redis has forgotten it once more by
- * then, this sends the source: NOSCRIPT means that nothing was done.
- */
-function orWithSource(redis: RedisClient, { lua, numberOfKeys }: Script, args: Argument[]) {
-  return (error: Error) => {
-    if (!error.message.startsWith('NOSCRIPT')) throw error;
-    const [count, ...others] = numberOfKeys === undefined ? args : [numberOfKeys, ...args];
-    return redis.eval(lua, count!, ...others);
-  };
 }
 
 /** A position in a segment's log. */
