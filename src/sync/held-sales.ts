@@ -10,16 +10,14 @@
  *                                                     └──the rebuild fails──> left alone for FAILED_SALE_MS
  *   held ──closed and drained──> finished ──the backend has lost it──> unknown
  *
- * A sync that takes a sale over repeats what an earlier sync may have left undone: it may have died between its
- * commit and the announcement to the backend. A log that does not continue at its cursor has lost writes: that is
- * reported, and the sale is rebuilt from Postgres.
+ * A sync that takes a sale over announces again what an earlier one may have left unannounced (announcement.ts). A log that does
+ * not continue at its cursor has lost writes: that is reported, and the sale is rebuilt from Postgres.
  */
-import type { LogPosition, LogRead, Rejection, Watermark } from '../engine/contract.ts';
+import type { LogPosition, LogRead } from '../engine/contract.ts';
 import { BackendCorrupt, StaleGeneration } from '../engine/errors.ts';
 import { monotonicMs } from '../lib/monotonic.ts';
-import { applyReturns, readRejections } from '../orders/returns.ts';
 import { type Cursor, isAt, readCursors } from '../postgres/cursors.ts';
-import { isOn } from './apply/log-chain.ts';
+import { announceApplied } from './announcement.ts';
 import { SaleLog } from './apply/sale-log.ts';
 import type { WatermarkTeller } from './apply/watermark-teller.ts';
 import type { Hints } from './hints.ts';
@@ -190,15 +188,9 @@ export class HeldSales {
     this.#finished.delete(saleId);
   }
 
-  /**
-   * Announces again what is in Postgres: an earlier sync may have died between its commit and the announcement, or the backend may
-   * have lost it.
-   */
-  async announce(saleId: string, cursors?: readonly Cursor[]): Promise<void> {
-    const { db, backend } = this.#stores;
-    await applyReturns(db, backend, saleId);
-    const rejected = await readRejections(db, saleId);
-    await this.#teller.tell(await this.#applied(cursors ?? (await readCursors(db, saleId)), rejected));
+  /** Announces what is in Postgres of the sale. @param cursors if they were just read */
+  announce(saleId: string, cursors?: readonly Cursor[]): Promise<void> {
+    return announceApplied(this.#stores, this.#teller, saleId, cursors);
   }
 
   /** Runs work on one sale. Invalid data of this sale must not stop the orders of others: the sale is set aside. */
@@ -281,19 +273,6 @@ export class HeldSales {
   /** Gives up the locks of sales that are not held, or not any more. */
   async #unlock(saleIds: Iterable<string>): Promise<void> {
     for (const saleId of saleIds) await this.#stores.locks.unlock(saleId).catch(() => {});
-  }
-
-  /**
-   * Watermarks of the logs that still hold the applied entries. The other logs have lost writes and must not be
-   * trimmed.
-   */
-  async #applied(cursors: readonly Cursor[], rejected: readonly Rejection[]): Promise<Watermark[]> {
-    const begun = cursors.filter((cursor) => cursor.seq > 0);
-    const before = begun.map((cursor) => ({ ...cursor, seq: cursor.seq - 1 }));
-    const reads = await this.#stores.backend.log.readLog(before, 1);
-    return begun
-      .filter((cursor, i) => isOn(reads[i]!, cursor))
-      .map((cursor) => ({ ...cursor, rejected, tails: [cursor.tail] }));
   }
 }
 
