@@ -1,4 +1,4 @@
-import type { SyncEvents } from '../../src/sync/sync-events.ts';
+import type { SyncEvents } from '../../src/sync/held/sync-events.ts';
 import { BenchFailure } from './failure.ts';
 
 const LIMIT_MS = 600_000;

@@ -25,8 +25,8 @@ import { applyEach } from './apply/apply-each.ts';
 import { type Batch, watermarksOf } from './apply/batch.ts';
 import type { SaleLog } from './apply/sale-log.ts';
 import type { WatermarkTeller } from './apply/watermark-teller.ts';
-import type { HeldSales } from './held-sales.ts';
-import type { SyncStores } from './sync-stores.ts';
+import type { HeldSales } from './held/held-sales.ts';
+import type { SyncStores } from './held/sync-stores.ts';
 
 const MAX_UNDER_WAY = 2;
 /** A batch is large if it has this share of the orders that a batch may have. */

@@ -11,8 +11,8 @@ import { StaleGeneration } from '../engine/errors.ts';
 import { isUneven, planMoves } from '../engine/sale/transfer-plan.ts';
 import { leftsOf, makeMoves } from '../sales/rebalance.ts';
 import type { SaleLog } from './apply/sale-log.ts';
-import type { HeldSales } from './held-sales.ts';
-import type { SyncStores } from './sync-stores.ts';
+import type { HeldSales } from './held/held-sales.ts';
+import type { SyncStores } from './held/sync-stores.ts';
 
 /** Sales of a round, and how many of them at most because they have sold. The rest may have a transfer left open. */
 const SALES_OF_ROUND = 64;

@@ -10,7 +10,7 @@ import type { SyncChannel, SyncNews } from '../engine/contract.ts';
 import { MAX_HANDED_OVER } from '../engine/limits.ts';
 import { planMoves } from '../engine/sale/transfer-plan.ts';
 import { monotonicMs } from '../lib/monotonic.ts';
-import type { HeldSales } from './held-sales.ts';
+import type { HeldSales } from './held/held-sales.ts';
 
 const TELL_EVERY_MS = 1_000;
 /** A sync that was not heard for this time counts no more. */

@@ -16,12 +16,12 @@ import { Applier } from './applier.ts';
 import { type Batch, batchOf } from './apply/batch.ts';
 import { checkChain } from './apply/log-chain.ts';
 import { WatermarkTeller } from './apply/watermark-teller.ts';
-import { HeldSales } from './held-sales.ts';
-import { Hints } from './hints.ts';
+import { HeldSales } from './held/held-sales.ts';
+import { Hints } from './held/hints.ts';
+import type { SyncStores } from './held/sync-stores.ts';
 import { Rebalancer } from './rebalancer.ts';
-import { Reconciler } from './reconciler.ts';
+import { Reconciler } from './reconciler/reconciler.ts';
 import { SaleShares } from './sale-shares.ts';
-import type { SyncStores } from './sync-stores.ts';
 
 const RETRY_FIRST_MS = 100;
 const RETRY_MAX_MS = 1_000;

@@ -327,7 +327,11 @@ export const MUTATIONS: readonly Mutation[] = [
   mutation(
     'sweep: a closed sale is released although its log holds orders',
     'diesClosing',
-    edit('sync/reconciler.ts', "state === 'closed' && log.backlog === 0 &&", "state === 'closed' &&"),
+    edit(
+      'sync/reconciler/reconciler.ts',
+      "state === 'closed' && log.backlog === 0 &&",
+      "state === 'closed' &&",
+    ),
   ),
   mutation(
     'withdrawal: ends although it is being undone',
@@ -366,7 +370,7 @@ export const MUTATIONS: readonly Mutation[] = [
   mutation(
     'erase: the backend is not rebuilt',
     'leavers',
-    edit('sync/erasures.ts', 'if (isArchived) return eraseInArchived', 'return eraseInArchived'),
+    edit('sync/reconciler/erasures.ts', 'if (isArchived) return eraseInArchived', 'return eraseInArchived'),
     edit('rebuild/erasures.ts', 'AND archived_at IS NOT NULL AND deleting_since IS NULL FOR', 'FOR'),
   ),
   mutation(
@@ -391,7 +395,7 @@ export const MUTATIONS: readonly Mutation[] = [
   mutation(
     'reconciler: lost units are not noticed',
     'lostUnits',
-    edit('sync/supply-check.ts', 'if (!backend.durable ||', 'if (backend.durable ||'),
+    edit('sync/reconciler/supply-check.ts', 'if (!backend.durable ||', 'if (backend.durable ||'),
   ),
   mutation(
     'take: a closed segment does not look for losses',
@@ -406,7 +410,7 @@ export const MUTATIONS: readonly Mutation[] = [
     'reconciler: of closed sales only the record is compared',
     'emptiedAndClosed',
     edit(
-      'sync/log-scanner.ts',
+      'sync/reconciler/log-scanner.ts',
       'if (!this.#isDone(seen)) unfinished.push(seen);\n        else if (!isArchived) drained.push(seen);',
       'if (!this.#isDone(seen)) unfinished.push(seen);',
     ),
@@ -414,7 +418,11 @@ export const MUTATIONS: readonly Mutation[] = [
   mutation(
     'delete: sync does not work on a sale that is made again',
     'madeAgainLater',
-    edit('sync/reconciler.ts', "      if (sale.state !== 'closed') this.#sales.unfinish(sale.id);\n", ''),
+    edit(
+      'sync/reconciler/reconciler.ts',
+      "      if (sale.state !== 'closed') this.#sales.unfinish(sale.id);\n",
+      '',
+    ),
   ),
   mutation(
     'sync: what it saw in a log counts for the next generation',
@@ -430,7 +438,7 @@ export const MUTATIONS: readonly Mutation[] = [
     'hand-over: the lock is not released',
     'handOvers',
     edit(
-      'sync/held-sales.ts',
+      'sync/held/held-sales.ts',
       '    await this.#unlock(saleIds);\n    return saleIds;',
       '    return saleIds;',
     ),

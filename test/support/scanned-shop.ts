@@ -3,8 +3,8 @@ import type { ExpectedSale, LogHead, LogPosition, LogRead, SaleVersion } from '.
 import { rulesOf } from '../../src/engine/sale/rules.ts';
 import type { SaleHead } from '../../src/sales/sale-rows.ts';
 import { SaleLog } from '../../src/sync/apply/sale-log.ts';
-import type { HeldSales } from '../../src/sync/held-sales.ts';
-import type { SyncStores } from '../../src/sync/sync-stores.ts';
+import type { HeldSales } from '../../src/sync/held/held-sales.ts';
+import type { SyncStores } from '../../src/sync/held/sync-stores.ts';
 
 export interface ScannedSale {
   readonly head: SaleHead;

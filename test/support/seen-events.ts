@@ -2,7 +2,7 @@
 
 import type { ExpiryEvents } from '../../src/orders/expiry.ts';
 import type { HeadEvents } from '../../src/queue/head-events.ts';
-import type { SyncEvents } from '../../src/sync/sync-events.ts';
+import type { SyncEvents } from '../../src/sync/held/sync-events.ts';
 
 type Info<K extends keyof SyncEvents> = Parameters<Required<SyncEvents>[K]>[0];
 

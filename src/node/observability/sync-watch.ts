@@ -1,5 +1,5 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
-import type { SyncEvents } from '../../sync/sync-events.ts';
+import type { SyncEvents } from '../../sync/held/sync-events.ts';
 import type { Log } from '../process/log.ts';
 
 const TRANSACTION_BOUNDS_S = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5];

@@ -3,7 +3,7 @@
  * Here is what all sales of a run share; sale-auditor.ts checks each of them.
  */
 import type { HeadEvents } from '../../../src/queue/head-events.ts';
-import type { SyncEvents } from '../../../src/sync/sync-events.ts';
+import type { SyncEvents } from '../../../src/sync/held/sync-events.ts';
 import { isOfTheStores } from '../sim-node.ts';
 import type { World } from '../world.ts';
 import { SaleAuditor } from './sale-auditor.ts';

@@ -5,7 +5,7 @@ import { takenAtMs } from '../../../src/engine/order-id.ts';
 import { Applier, type ApplierOptions } from '../../../src/sync/applier.ts';
 import type { Batch } from '../../../src/sync/apply/batch.ts';
 import type { WatermarkTeller } from '../../../src/sync/apply/watermark-teller.ts';
-import type { HeldSales } from '../../../src/sync/held-sales.ts';
+import type { HeldSales } from '../../../src/sync/held/held-sales.ts';
 import { elapse, freezeTime, settledTurns } from '../../support/engine/frozen-time.ts';
 
 const NOW_MS = Date.UTC(2026, 5, 1);

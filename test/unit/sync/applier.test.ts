@@ -5,7 +5,7 @@ import type { Watermark } from '../../../src/engine/contract.ts';
 import { Applier, type ApplierOptions } from '../../../src/sync/applier.ts';
 import type { Batch } from '../../../src/sync/apply/batch.ts';
 import type { WatermarkTeller } from '../../../src/sync/apply/watermark-teller.ts';
-import type { HeldSales } from '../../../src/sync/held-sales.ts';
+import type { HeldSales } from '../../../src/sync/held/held-sales.ts';
 
 const SALE = 'sale';
 const CURSOR_MOVED = Object.assign(new Error('1 of 1 cursors were elsewhere'), { code: 'SK001' });

@@ -2,10 +2,10 @@
 import { beforeEach, describe, expect, test, vi } from 'vitest';
 import { StaleGeneration } from '../../../src/engine/errors.ts';
 import type { DueSale } from '../../../src/rebuild/erasures.ts';
-import { Erasures } from '../../../src/sync/erasures.ts';
-import type { HeldSales } from '../../../src/sync/held-sales.ts';
-import { Resizes } from '../../../src/sync/resizes.ts';
-import type { SyncStores } from '../../../src/sync/sync-stores.ts';
+import type { HeldSales } from '../../../src/sync/held/held-sales.ts';
+import type { SyncStores } from '../../../src/sync/held/sync-stores.ts';
+import { Erasures } from '../../../src/sync/reconciler/erasures.ts';
+import { Resizes } from '../../../src/sync/reconciler/resizes.ts';
 import { settledTurns } from '../../support/engine/frozen-time.ts';
 
 type Write = (

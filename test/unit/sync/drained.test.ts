@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { isToBeDrained } from '../../../src/sync/drained.ts';
+import { isToBeDrained } from '../../../src/sync/reconciler/drained.ts';
 
 test.each([
   ['short logs are not awaited', 2_000, 0, false],

@@ -4,9 +4,9 @@ import type { LogHead, LogPosition, Watermark } from '../../../src/engine/contra
 import { BackendCorrupt, StaleGeneration } from '../../../src/engine/errors.ts';
 import { LocalLocks } from '../../../src/postgres/sale-locks.ts';
 import type { WatermarkTeller } from '../../../src/sync/apply/watermark-teller.ts';
-import { HeldSales } from '../../../src/sync/held-sales.ts';
-import { Hints } from '../../../src/sync/hints.ts';
-import type { SyncStores } from '../../../src/sync/sync-stores.ts';
+import { HeldSales } from '../../../src/sync/held/held-sales.ts';
+import { Hints } from '../../../src/sync/held/hints.ts';
+import type { SyncStores } from '../../../src/sync/held/sync-stores.ts';
 import { freezeTime } from '../../support/engine/frozen-time.ts';
 
 class SeenLocks extends LocalLocks {

@@ -1,5 +1,5 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { Hints, type WakingHints } from '../../../src/sync/hints.ts';
+import { Hints, type WakingHints } from '../../../src/sync/held/hints.ts';
 import { freezeTime } from '../../support/engine/frozen-time.ts';
 
 const FOR_EVER_MS = 2 ** 30;

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { SaleHead } from '../../../src/sales/sale-rows.ts';
 import { SaleLog } from '../../../src/sync/apply/sale-log.ts';
-import { QuietSales } from '../../../src/sync/quiet-sales.ts';
+import { QuietSales } from '../../../src/sync/reconciler/quiet-sales.ts';
 
 /** Longer than any sale needs to become quiet. */
 const LONG_SCANS = 20;

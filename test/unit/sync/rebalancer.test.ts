@@ -4,8 +4,8 @@ import type { GenerationRef } from '../../../src/engine/contract.ts';
 import { StaleGeneration } from '../../../src/engine/errors.ts';
 import { MemoryBackend } from '../../../src/engine/memory/memory-backend.ts';
 import { SaleLog } from '../../../src/sync/apply/sale-log.ts';
+import type { SyncStores } from '../../../src/sync/held/sync-stores.ts';
 import { Rebalancer } from '../../../src/sync/rebalancer.ts';
-import type { SyncStores } from '../../../src/sync/sync-stores.ts';
 import { elapse, freezeTime } from '../../support/engine/frozen-time.ts';
 import { aSale, type LoadedSale, loadSale } from '../../support/sales.ts';
 

@@ -3,9 +3,9 @@ import { beforeEach, describe, expect, test, vi } from 'vitest';
 import { StaleGeneration } from '../../../src/engine/errors.ts';
 import { LocalLocks } from '../../../src/postgres/sale-locks.ts';
 import type { SaleLog } from '../../../src/sync/apply/sale-log.ts';
-import { Hints } from '../../../src/sync/hints.ts';
-import { type AskedRebuild, Rebuilds } from '../../../src/sync/rebuilds.ts';
-import type { SyncStores } from '../../../src/sync/sync-stores.ts';
+import { Hints } from '../../../src/sync/held/hints.ts';
+import { type AskedRebuild, Rebuilds } from '../../../src/sync/held/rebuilds.ts';
+import type { SyncStores } from '../../../src/sync/held/sync-stores.ts';
 
 interface Witness {
   rejected(rejection: unknown): void;

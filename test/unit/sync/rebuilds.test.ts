@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
 import { LocalLocks } from '../../../src/postgres/sale-locks.ts';
 import type { SaleLog } from '../../../src/sync/apply/sale-log.ts';
-import { Hints } from '../../../src/sync/hints.ts';
-import { Rebuilds } from '../../../src/sync/rebuilds.ts';
-import type { SyncStores } from '../../../src/sync/sync-stores.ts';
+import { Hints } from '../../../src/sync/held/hints.ts';
+import { Rebuilds } from '../../../src/sync/held/rebuilds.ts';
+import type { SyncStores } from '../../../src/sync/held/sync-stores.ts';
 import { settledTurns } from '../../support/engine/frozen-time.ts';
 
 const SALES = ['first', 'second', 'third'];

@@ -2,9 +2,9 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { StaleGeneration } from '../../../src/engine/errors.ts';
 import type { WatermarkTeller } from '../../../src/sync/apply/watermark-teller.ts';
-import type { HeldSales } from '../../../src/sync/held-sales.ts';
-import { Reconciler } from '../../../src/sync/reconciler.ts';
-import type { SyncStores } from '../../../src/sync/sync-stores.ts';
+import type { HeldSales } from '../../../src/sync/held/held-sales.ts';
+import type { SyncStores } from '../../../src/sync/held/sync-stores.ts';
+import { Reconciler } from '../../../src/sync/reconciler/reconciler.ts';
 import { freezeTime, settledTurns } from '../../support/engine/frozen-time.ts';
 import { headAt, type ScannedSale, ScannedShop } from '../../support/scanned-shop.ts';
 
@@ -28,7 +28,7 @@ const world = vi.hoisted(() => {
 });
 const { calls, call, found } = world;
 
-vi.mock('../../../src/sync/log-scanner.ts', async (original) => ({
+vi.mock('../../../src/sync/reconciler/log-scanner.ts', async (original) => ({
   ...(await original<object>()),
   LogScanner: class {
     async atWork() {
@@ -40,7 +40,7 @@ vi.mock('../../../src/sync/log-scanner.ts', async (original) => ({
     hintsLost = () => world.call('hints lost');
   },
 }));
-vi.mock('../../../src/sync/supply-check.ts', () => ({
+vi.mock('../../../src/sync/reconciler/supply-check.ts', () => ({
   SupplyCheck: class {
     async next(drained: string[]) {
       if (drained.length > 0) world.call(`check ${drained}`);
@@ -48,13 +48,13 @@ vi.mock('../../../src/sync/supply-check.ts', () => ({
     }
   },
 }));
-vi.mock('../../../src/sync/resizes.ts', () => ({
+vi.mock('../../../src/sync/reconciler/resizes.ts', () => ({
   Resizes: class {
     advance = async () => world.call('resizes');
     stop = async () => world.call('stop resizes');
   },
 }));
-vi.mock('../../../src/sync/erasures.ts', () => ({
+vi.mock('../../../src/sync/reconciler/erasures.ts', () => ({
   Erasures: class {
     advance = async () => world.call('erasures');
   },

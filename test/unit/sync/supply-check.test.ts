@@ -2,9 +2,9 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { SegmentAudit, SegmentCounts } from '../../../src/engine/contract.ts';
 import type { GivenUnits } from '../../../src/sales/given-units.ts';
-import type { HeldSales } from '../../../src/sync/held-sales.ts';
-import { SupplyCheck } from '../../../src/sync/supply-check.ts';
-import type { SyncStores } from '../../../src/sync/sync-stores.ts';
+import type { HeldSales } from '../../../src/sync/held/held-sales.ts';
+import type { SyncStores } from '../../../src/sync/held/sync-stores.ts';
+import { SupplyCheck } from '../../../src/sync/reconciler/supply-check.ts';
 import { freezeTime } from '../../support/engine/frozen-time.ts';
 
 let given: GivenUnits[] = [];

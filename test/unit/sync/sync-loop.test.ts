@@ -17,7 +17,7 @@ const world = vi.hoisted(() => ({
 }));
 const { calls, batches, logs, asked } = world;
 
-vi.mock('../../../src/sync/reconciler.ts', () => ({
+vi.mock('../../../src/sync/reconciler/reconciler.ts', () => ({
   Reconciler: class {
     ready = Promise.resolve();
     dueInMs = 1_000;
@@ -56,7 +56,7 @@ vi.mock('../../../src/sync/sale-shares.ts', () => ({
     hear = (news: { from: string }) => world.calls.push(`news of ${news.from}`);
   },
 }));
-vi.mock('../../../src/sync/held-sales.ts', () => ({
+vi.mock('../../../src/sync/held/held-sales.ts', () => ({
   HeldSales: class {
     get #logs() {
       return [...world.logs.values()] as SaleLog[];

@@ -15,13 +15,13 @@
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import pLimit from 'p-limit';
-import type { Rejection } from '../engine/contract.ts';
-import { StaleGeneration } from '../engine/errors.ts';
-import type { Loss } from '../rebuild/losses.ts';
-import { type RebuildOptions, rebuildSale } from '../rebuild/rebuild.ts';
-import { ifFreeToRebuild } from '../rebuild/rebuild-lock.ts';
-import { readSale } from '../sales/sale-rows.ts';
-import type { SaleLog } from './apply/sale-log.ts';
+import type { Rejection } from '../../engine/contract.ts';
+import { StaleGeneration } from '../../engine/errors.ts';
+import type { Loss } from '../../rebuild/losses.ts';
+import { type RebuildOptions, rebuildSale } from '../../rebuild/rebuild.ts';
+import { ifFreeToRebuild } from '../../rebuild/rebuild-lock.ts';
+import { readSale } from '../../sales/sale-rows.ts';
+import type { SaleLog } from '../apply/sale-log.ts';
 import type { Hints } from './hints.ts';
 import type { SyncStores } from './sync-stores.ts';
 

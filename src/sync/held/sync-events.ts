@@ -1,5 +1,5 @@
-import type { Rejection } from '../engine/contract.ts';
-import type { Slice } from './apply/batch.ts';
+import type { Rejection } from '../../engine/contract.ts';
+import type { Slice } from '../apply/batch.ts';
 
 /** What sync reports, for the log, the metrics and the traces. */
 export interface SyncEvents {

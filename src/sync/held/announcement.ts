@@ -2,11 +2,11 @@
  * Announces to the backend what is in Postgres of one sale. A sync does so when it takes a sale over, because an earlier sync may
  * have died between its commit and the announcement, and when the backend may have lost what was announced.
  */
-import type { Rejection, Watermark } from '../engine/contract.ts';
-import { applyReturns, readRejections } from '../orders/returns.ts';
-import { type Cursor, readCursors } from '../postgres/cursors.ts';
-import { isOn } from './apply/log-chain.ts';
-import type { WatermarkTeller } from './apply/watermark-teller.ts';
+import type { Rejection, Watermark } from '../../engine/contract.ts';
+import { applyReturns, readRejections } from '../../orders/returns.ts';
+import { type Cursor, readCursors } from '../../postgres/cursors.ts';
+import { isOn } from '../apply/log-chain.ts';
+import type { WatermarkTeller } from '../apply/watermark-teller.ts';
 import type { SyncStores } from './sync-stores.ts';
 
 /** @param cursors those of the sale, if they were just read */

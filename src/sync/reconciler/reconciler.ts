@@ -11,24 +11,24 @@
  * again.
  */
 
-import { StrayCopies } from '../deletion/stray-copies.ts';
-import type { SaleVersion } from '../engine/contract.ts';
-import { StaleGeneration } from '../engine/errors.ts';
-import { monotonicMs } from '../lib/monotonic.ts';
-import { applyReturns, salesWithReturns } from '../orders/returns.ts';
-import { followState } from '../sales/follow-state.ts';
-import { readWantedSegments } from '../sales/ledger.ts';
-import { followForsaken, readForsakenSales } from '../sales/movements.ts';
-import { readSale } from '../sales/sale-rows.ts';
-import { checkHead, checkPublished } from './apply/log-chain.ts';
-import type { SaleLog } from './apply/sale-log.ts';
-import type { WatermarkTeller } from './apply/watermark-teller.ts';
+import { StrayCopies } from '../../deletion/stray-copies.ts';
+import type { SaleVersion } from '../../engine/contract.ts';
+import { StaleGeneration } from '../../engine/errors.ts';
+import { monotonicMs } from '../../lib/monotonic.ts';
+import { applyReturns, salesWithReturns } from '../../orders/returns.ts';
+import { followState } from '../../sales/follow-state.ts';
+import { readWantedSegments } from '../../sales/ledger.ts';
+import { followForsaken, readForsakenSales } from '../../sales/movements.ts';
+import { readSale } from '../../sales/sale-rows.ts';
+import { checkHead, checkPublished } from '../apply/log-chain.ts';
+import type { SaleLog } from '../apply/sale-log.ts';
+import type { WatermarkTeller } from '../apply/watermark-teller.ts';
+import type { HeldSales } from '../held/held-sales.ts';
+import type { SyncStores } from '../held/sync-stores.ts';
 import { Erasures } from './erasures.ts';
-import type { HeldSales } from './held-sales.ts';
 import { isAnnounced, isAsWanted, LogScanner, type Seen } from './log-scanner.ts';
 import { Resizes } from './resizes.ts';
 import { type LostUnits, SupplyCheck } from './supply-check.ts';
-import type { SyncStores } from './sync-stores.ts';
 
 /** Pause between two sweeps. */
 const PAUSE_MS = 1_000;

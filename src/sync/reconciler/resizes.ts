@@ -3,13 +3,13 @@
  * everything that can be prepared is done before, and the sale sells until it leaves the loop. Steps and crash points:
  * docs/internals/resize.md.
  */
-import { StaleGeneration } from '../engine/errors.ts';
-import { type Draft, writeDraft } from '../rebuild/draft.ts';
-import { readResizes, readWantedSegments } from '../sales/ledger.ts';
-import { readSale } from '../sales/sale-rows.ts';
+import { StaleGeneration } from '../../engine/errors.ts';
+import { type Draft, writeDraft } from '../../rebuild/draft.ts';
+import { readResizes, readWantedSegments } from '../../sales/ledger.ts';
+import { readSale } from '../../sales/sale-rows.ts';
+import type { HeldSales } from '../held/held-sales.ts';
+import type { SyncStores } from '../held/sync-stores.ts';
 import { isToBeDrained } from './drained.ts';
-import type { HeldSales } from './held-sales.ts';
-import type { SyncStores } from './sync-stores.ts';
 
 interface Drafting {
   readonly generation: number;

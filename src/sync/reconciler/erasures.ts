@@ -2,10 +2,10 @@
  * Carries out erasures of buyers (rebuild/erasures.ts), in every sale in which one is due. A sale in the backend is
  * rebuilt for this. Its state is in Postgres alone, so another sync may continue at any time.
  */
-import { type DueSale, eraseInArchived, readDueSales } from '../rebuild/erasures.ts';
+import { type DueSale, eraseInArchived, readDueSales } from '../../rebuild/erasures.ts';
+import type { HeldSales } from '../held/held-sales.ts';
+import type { SyncStores } from '../held/sync-stores.ts';
 import { isToBeDrained } from './drained.ts';
-import type { HeldSales } from './held-sales.ts';
-import type { SyncStores } from './sync-stores.ts';
 
 export class Erasures {
   readonly #stores: SyncStores;

@@ -5,19 +5,19 @@
  *
  * A sale with many returns takes long to add up. So after each page the check rests for a hundred times as long as it took.
  */
-import type { SegmentAudit } from '../engine/contract.ts';
-import { counted } from '../lib/counted.ts';
-import { monotonicMs } from '../lib/monotonic.ts';
-import { OlderNodes } from '../postgres/older-nodes.ts';
+import type { SegmentAudit } from '../../engine/contract.ts';
+import { counted } from '../../lib/counted.ts';
+import { monotonicMs } from '../../lib/monotonic.ts';
+import { OlderNodes } from '../../postgres/older-nodes.ts';
 import {
   begunBySegments,
   countedUnits,
   type GivenUnits,
   isStockExplained,
   readGivenUnits,
-} from '../sales/given-units.ts';
-import type { HeldSales } from './held-sales.ts';
-import type { SyncStores } from './sync-stores.ts';
+} from '../../sales/given-units.ts';
+import type { HeldSales } from '../held/held-sales.ts';
+import type { SyncStores } from '../held/sync-stores.ts';
 
 /** Sales of this sync in one page. */
 const PAGE_SALES = 100;

@@ -1,5 +1,5 @@
 /** When a sale that sells can be rebuilt: buyers wait while the orders in its logs are applied, so the logs must be short. */
-import type { SaleLog } from './apply/sale-log.ts';
+import type { SaleLog } from '../apply/sale-log.ts';
 
 const DRAINED_ORDERS = 2_000;
 /** Longest wait for short logs, in case buyers take more than sync can apply. */

@@ -13,13 +13,13 @@
  * A sync that takes a sale over announces again what an earlier one may have left unannounced (announcement.ts). A log that does
  * not continue at its cursor has lost writes: that is reported, and the sale is rebuilt from Postgres.
  */
-import type { LogPosition, LogRead } from '../engine/contract.ts';
-import { BackendCorrupt, StaleGeneration } from '../engine/errors.ts';
-import { monotonicMs } from '../lib/monotonic.ts';
-import { type Cursor, isAt, readCursors } from '../postgres/cursors.ts';
+import type { LogPosition, LogRead } from '../../engine/contract.ts';
+import { BackendCorrupt, StaleGeneration } from '../../engine/errors.ts';
+import { monotonicMs } from '../../lib/monotonic.ts';
+import { type Cursor, isAt, readCursors } from '../../postgres/cursors.ts';
+import { SaleLog } from '../apply/sale-log.ts';
+import type { WatermarkTeller } from '../apply/watermark-teller.ts';
 import { announceApplied } from './announcement.ts';
-import { SaleLog } from './apply/sale-log.ts';
-import type { WatermarkTeller } from './apply/watermark-teller.ts';
 import type { Hints } from './hints.ts';
 import { type AskedRebuild, Rebuilds } from './rebuilds.ts';
 import type { SyncStores } from './sync-stores.ts';

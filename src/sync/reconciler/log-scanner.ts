@@ -10,14 +10,14 @@
  * drained one costs no lock and no log: its row and its version are read, its cursors, and the digest of its segments.
  * Archived sales are among the closed ones: the backend must not hold them.
  */
-import type { ExpectedSale, KnownEntry, LogPosition, LogRead, SaleVersion } from '../engine/contract.ts';
-import { readPositions } from '../postgres/cursors.ts';
-import { readClosedSales, readSalesAtWork, type SaleHead } from '../sales/sale-rows.ts';
-import { checkHead } from './apply/log-chain.ts';
-import type { SaleLog } from './apply/sale-log.ts';
-import type { HeldSales } from './held-sales.ts';
+import type { ExpectedSale, KnownEntry, LogPosition, LogRead, SaleVersion } from '../../engine/contract.ts';
+import { readPositions } from '../../postgres/cursors.ts';
+import { readClosedSales, readSalesAtWork, type SaleHead } from '../../sales/sale-rows.ts';
+import { checkHead } from '../apply/log-chain.ts';
+import type { SaleLog } from '../apply/sale-log.ts';
+import type { HeldSales } from '../held/held-sales.ts';
+import type { SyncStores } from '../held/sync-stores.ts';
 import { QuietSales } from './quiet-sales.ts';
-import type { SyncStores } from './sync-stores.ts';
 
 /** Segments queried in one write: a millisecond of the backend's time, in which takes wait. */
 const PAGE_SEGMENTS = 1_000;

@@ -1,6 +1,6 @@
-import type { Backend } from '../engine/contract.ts';
-import type { Database } from '../postgres/database.ts';
-import type { SaleLocks } from '../postgres/sale-locks.ts';
+import type { Backend } from '../../engine/contract.ts';
+import type { Database } from '../../postgres/database.ts';
+import type { SaleLocks } from '../../postgres/sale-locks.ts';
 import type { SyncEvents } from './sync-events.ts';
 
 /** The stores of a sync. */
