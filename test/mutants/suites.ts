@@ -8,7 +8,7 @@ import type { StoreUrls } from './stores.ts';
 
 export const SIMULATION = 'test/sim/main.ts';
 const SESSION = 'test/sim/session.ts';
-/** Drawn seeds find most planted bugs of test/sim/mutations.ts by the thirtieth. A seed takes half a second. */
+/** Drawn seeds find most planted bugs of test/sim/planted/mutations.ts by the thirtieth. A seed takes half a second. */
 const SEEDS = 30;
 const RESULT = '.result.json';
 const OUTPUT_CHARACTERS = 4_000;

@@ -1,8 +1,8 @@
 /** The simulation (test/sim/main.ts): finds no broken promise, repeats a seed exactly, and finds the planted bugs. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { readKnownSeeds } from '../sim/known-seeds.ts';
-import { MUTATIONS } from '../sim/mutations.ts';
-import { plantAll } from '../sim/planting.ts';
+import { readKnownSeeds } from '../sim/planted/known-seeds.ts';
+import { MUTATIONS } from '../sim/planted/mutations.ts';
+import { plantAll } from '../sim/planted/planting.ts';
 import type { SeedReport } from '../sim/run.ts';
 import { Runner, SESSION, type Task } from '../sim/seed-processes.ts';
 import { embeddedArchive } from '../support/embedded-data.ts';

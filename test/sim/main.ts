@@ -3,26 +3,28 @@
  *
  *   npm run sim -- --seeds 1000              many seeds, in two processes; exit code 1 if a promise is broken
  *   npm run sim -- --seed 42 --trace         one seed, step by step
- *   npm run sim -- --conditions payDay       each seed under these conditions (conditions.ts)
+ *   npm run sim -- --conditions payDay       each seed under these conditions (plan/conditions.ts)
  *   npm run sim -- --mutations               plants bugs in copies of the source, and looks for each
  *
  * Real: the product's engine, lanes, board, directory, sync, expiry, services, SQL and Lua, and the clients of both stores
- * (ioredis, pg, knex), which means everything above the sockets. Simulated: the clocks and timers (virtual-time.ts), the
- * network (network.ts), the servers behind it, and crashes. The simulated Redis is a few commands on plain values; a Lua
- * interpreter runs the product's scripts (redis/). The simulated Postgres is PGlite behind simulated sessions; it executes
- * transactions one after another (postgres/).
+ * (ioredis, pg, knex), which means everything above the sockets. Simulated: the clocks and timers, the network (both in
+ * machines/), the servers behind it, and crashes. The simulated Redis is a few commands on plain values; a Lua interpreter runs
+ * the product's scripts (redis/). The simulated Postgres is PGlite behind simulated sessions; it executes transactions one after
+ * another (postgres/).
  *
- *   seed -> scenario (scenario.ts) -> nodes (sim-node.ts), buyers and operators (crowd.ts, operators.ts), faults (storm.ts)
- *        -> after each event the auditor checks both stores (auditor.ts) -> calm -> the finale (finale.ts)
+ *   seed -> scenario (plan/) -> nodes (machines/), buyers and operators (people/, queue/), faults (faults/)
+ *        -> after each event the auditor checks both stores (audit/) -> calm -> the finale (ending/)
+ *
+ * planted/ has the bugs that the simulation must find.
  *
  * A seed always gives the same events in the same order, so nothing here may depend on the real clock or on chance.
  * docs/internals/simulation.md says what the simulation can't find.
  */
 import { type ParseArgsConfig, parseArgs } from 'node:util';
-import { ALL_CONDITIONS, type Conditions, isConditions } from './conditions.ts';
-import { readKnownSeeds, writeKnownSeeds } from './known-seeds.ts';
-import { MUTATIONS, type Mutation } from './mutations.ts';
-import { type Found, plantAll } from './planting.ts';
+import { ALL_CONDITIONS, type Conditions, isConditions } from './plan/conditions.ts';
+import { readKnownSeeds, writeKnownSeeds } from './planted/known-seeds.ts';
+import { MUTATIONS, type Mutation } from './planted/mutations.ts';
+import { type Found, plantAll } from './planted/planting.ts';
 import type { SeedReport } from './run.ts';
 import { type Runner, SESSION, type Task, withRunners } from './seed-processes.ts';
 import { SeedRunner } from './seeds.ts';
@@ -39,12 +41,12 @@ Options:
   --seed <n>       this seed alone
   --trace          with --seed: print each step, packet by packet
   --conditions <c> run each seed under these conditions, instead of those that
-                   it draws (test/sim/conditions.ts)
+                   it draws (test/sim/plan/conditions.ts)
   --mutations      plant bugs in copies of the source, and look for each among
                    the seeds, under the conditions that it names
   --frequency      with --mutations: run all seeds, and tell how many find it
   --remember       with --mutations: keep the seeds that found them for npm test
-                   (test/sim/known-seeds.json)
+                   (test/sim/planted/known-seeds.json)
   --only <text>    only mutations whose names hold this text
   --json           print one JSON object on stdout: seeds, violations,
                    mutationsPlanted, mutationsFound, failures, hashes

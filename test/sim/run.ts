@@ -2,17 +2,17 @@
 import { BackendCorrupt } from '../../src/engine/errors.ts';
 import { BY } from '../support/author.ts';
 import { Auditor, Violation } from './audit/auditor.ts';
-import { type Conditions, scenarioIn } from './conditions.ts';
-import { Disturbances } from './disturbances.ts';
-import { finales } from './finale.ts';
-import { network } from './network.ts';
-import { saleToCreate, scenarioOfOther } from './other-sales.ts';
+import { finales } from './ending/finale.ts';
+import { Disturbances } from './faults/disturbances.ts';
+import { Storm } from './faults/storm.ts';
+import { network } from './machines/network.ts';
+import { SimNode } from './machines/sim-node.ts';
+import { time, WORLD } from './machines/virtual-time.ts';
+import { runToEnd, type World } from './machines/world.ts';
+import { type Conditions, scenarioIn } from './plan/conditions.ts';
+import { saleToCreate, scenarioOfOther } from './plan/other-sales.ts';
+import { type Scenario, scenarioOf } from './plan/scenario.ts';
 import { SaleRun } from './sale-run.ts';
-import { type Scenario, scenarioOf } from './scenario.ts';
-import { SimNode } from './sim-node.ts';
-import { Storm } from './storm.ts';
-import { time, WORLD } from './virtual-time.ts';
-import { runToEnd, type World } from './world.ts';
 
 export interface SeedPlan {
   readonly seed: number;

@@ -1,15 +1,15 @@
 /** One sale of a run: its buyers, its operators, and who audits it. */
 import type { Auditor } from './audit/auditor.ts';
 import type { SaleAuditor } from './audit/sale-auditor.ts';
-import { Crowd } from './crowd.ts';
-import { Lives } from './lives.ts';
-import { Operators } from './operators.ts';
-import { Payers } from './payers.ts';
+import type { SimNode } from './machines/sim-node.ts';
+import type { World } from './machines/world.ts';
+import { Crowd } from './people/crowd.ts';
+import { Lives } from './people/lives.ts';
+import { Operators } from './people/operators.ts';
+import { Payers } from './people/payers.ts';
+import type { Scenario } from './plan/scenario.ts';
 import { People } from './queue/people.ts';
 import { QueueOperators } from './queue/queue-operators.ts';
-import type { Scenario } from './scenario.ts';
-import type { SimNode } from './sim-node.ts';
-import type { World } from './world.ts';
 
 export interface SaleRunParts {
   readonly world: World;

@@ -5,10 +5,10 @@
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import type { PGlite } from '@electric-sql/pglite';
-import { installNetwork } from './network.ts';
+import { installNetwork } from './machines/network.ts';
+import { install, time } from './machines/virtual-time.ts';
+import { runToEnd, World } from './machines/world.ts';
 import type { SeedPlan, SeedReport } from './run.ts';
-import { install, time } from './virtual-time.ts';
-import { runToEnd, World } from './world.ts';
 
 const MIGRATIONS = new URL('../../src/postgres/migrations/', import.meta.url);
 
@@ -22,7 +22,7 @@ export async function openSeeds(db: PGlite): Promise<Seeds> {
   installNetwork();
   // Not earlier: some modules read a clock when they are loaded.
   const { runSeed, watchUnhandled } = await import('./run.ts');
-  const { DATABASE_URL } = await import('./sim-node.ts');
+  const { DATABASE_URL } = await import('./machines/sim-node.ts');
   const { openDatabase } = await import('../../src/postgres/database.ts');
   const { migrate } = await import('../../src/postgres/migrate.ts');
   watchUnhandled();

@@ -4,8 +4,8 @@
  */
 import type { HeadEvents } from '../../../src/queue/head-events.ts';
 import type { SyncEvents } from '../../../src/sync/held/sync-events.ts';
-import { isOfTheStores } from '../sim-node.ts';
-import type { World } from '../world.ts';
+import { isOfTheStores } from '../machines/sim-node.ts';
+import type { World } from '../machines/world.ts';
 import { SaleAuditor } from './sale-auditor.ts';
 
 export class Violation extends Error {}

@@ -1,6 +1,6 @@
 /** Reads both stores as they are between two events: at once, and without a trace in the simulation. */
-import { KEY_PREFIX } from '../sim-node.ts';
-import type { World } from '../world.ts';
+import { KEY_PREFIX } from '../machines/sim-node.ts';
+import type { World } from '../machines/world.ts';
 
 /** A row of the ledger. Operators of the simulation recognize their rows by the reason. */
 export interface LedgerRow {

@@ -3,7 +3,7 @@
  * has changed nothing. The rows, applied in order, give the present state of the sale.
  */
 import type { SaleChange } from '../../../src/engine/sale/sale-change.ts';
-import { time } from '../virtual-time.ts';
+import { time } from '../machines/virtual-time.ts';
 import type { LedgerRow, Truth } from './books.ts';
 
 interface Asked {

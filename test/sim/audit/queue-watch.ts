@@ -7,8 +7,8 @@
  * log that nobody reads, or it was lost. So places are watched for that only in calm weather.
  */
 import { OFFER_PREFIX } from '../../../src/engine/limits.ts';
-import { time } from '../virtual-time.ts';
-import type { World } from '../world.ts';
+import { time } from '../machines/virtual-time.ts';
+import type { World } from '../machines/world.ts';
 import type { Truth } from './books.ts';
 import { entriesHashOf, ranksOf } from './drawn-ranks.ts';
 

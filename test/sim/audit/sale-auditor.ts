@@ -10,8 +10,8 @@
  * in an earlier one counts in it.
  */
 import type { Outcome } from '../../../src/engine/contract.ts';
-import { time } from '../virtual-time.ts';
-import type { World } from '../world.ts';
+import { time } from '../machines/virtual-time.ts';
+import type { World } from '../machines/world.ts';
 import type { Auditor } from './auditor.ts';
 import { isPublished, readBooks, readTruth, type SaleBooks, type Truth } from './books.ts';
 import { LeavingWatch } from './leaving-watch.ts';

@@ -4,8 +4,8 @@
  * transactions run one after another, in an order that the seed decides. Session locks (`pg_advisory_lock`) are kept here.
  */
 import type { PGlite } from '@electric-sql/pglite';
-import type { Link, Listener, Network, Session } from '../network.ts';
-import { Machine, time } from '../virtual-time.ts';
+import type { Link, Listener, Network, Session } from '../machines/network.ts';
+import { Machine, time } from '../machines/virtual-time.ts';
 
 const STARTUP_HEADER = 8;
 const CANCEL_OR_SSL = 80877102;

@@ -9,11 +9,11 @@ import { givePlaces, leaveQueue, readPlaceOf } from '../../../src/queue/places.t
 import { markPresent } from '../../../src/queue/presence.ts';
 import { BY } from '../../support/author.ts';
 import type { SaleAuditor } from '../audit/sale-auditor.ts';
-import { isMoment, when } from '../moments.ts';
-import type { Scenario } from '../scenario.ts';
-import { isOfTheStores, type SimNode } from '../sim-node.ts';
-import { time, WORLD } from '../virtual-time.ts';
-import type { World } from '../world.ts';
+import { isMoment, when } from '../faults/moments.ts';
+import { isOfTheStores, type SimNode } from '../machines/sim-node.ts';
+import { time, WORLD } from '../machines/virtual-time.ts';
+import type { World } from '../machines/world.ts';
+import type { Scenario } from '../plan/scenario.ts';
 import type { QueuePlan } from './queue-plan.ts';
 
 type Running = NonNullable<SimNode['running']>;

@@ -4,8 +4,8 @@
  */
 import type { SaleChange } from '../../../src/engine/sale/sale-change.ts';
 import type { QueueTruth } from '../audit/queue-watch.ts';
-import { type FinaleParts, LOOK_EVERY_MS, MAX_ASKED, settle } from '../calm.ts';
-import { time } from '../virtual-time.ts';
+import { type FinaleParts, LOOK_EVERY_MS, MAX_ASKED, settle } from '../ending/calm.ts';
+import { time } from '../machines/virtual-time.ts';
 import type { People } from './people.ts';
 import { MANY } from './queue-plan.ts';
 

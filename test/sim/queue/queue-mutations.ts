@@ -1,5 +1,5 @@
 /** Planted bugs of the queue (mutations.ts). */
-import type { Mutation } from '../mutations.ts';
+import type { Mutation } from '../planted/mutations.ts';
 
 const SQL = 'src/postgres/migrations/023-queue.sql';
 const AFTERMATH = 'src/postgres/migrations/024-queue-aftermath.sql';

@@ -2,10 +2,10 @@
 import type { QueueJson } from '../../../src/engine/sale/queue-json.ts';
 import { BY } from '../../support/author.ts';
 import type { SaleAuditor } from '../audit/sale-auditor.ts';
-import { atNode } from '../operators.ts';
-import type { Scenario } from '../scenario.ts';
-import type { SimNode } from '../sim-node.ts';
-import { time, WORLD } from '../virtual-time.ts';
+import type { SimNode } from '../machines/sim-node.ts';
+import { time, WORLD } from '../machines/virtual-time.ts';
+import { atNode } from '../people/operators.ts';
+import type { Scenario } from '../plan/scenario.ts';
 import type { QueuePlan } from './queue-plan.ts';
 
 const OFF_MS = 600;

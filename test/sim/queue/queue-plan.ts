@@ -1,8 +1,8 @@
 /** Scenarios in which the first sale has a queue. */
 import { type Random, random } from '../../support/random.ts';
-import { NO_DEALINGS } from '../dealings.ts';
-import type { Scenario } from '../scenario.ts';
-import { NO_STORM } from '../squalls.ts';
+import { NO_DEALINGS } from '../plan/dealings.ts';
+import type { Scenario } from '../plan/scenario.ts';
+import { NO_STORM } from '../plan/squalls.ts';
 
 export interface QueuePlan {
   readonly order: 'fifo' | 'draw';

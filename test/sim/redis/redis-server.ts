@@ -4,8 +4,8 @@
  */
 import { isDeepStrictEqual } from 'node:util';
 import { slotOf } from '../../../src/engine/cluster/slot.ts';
-import type { Link, Listener, Network, Session } from '../network.ts';
-import { Machine, time } from '../virtual-time.ts';
+import type { Link, Listener, Network, Session } from '../machines/network.ts';
+import { Machine, time } from '../machines/virtual-time.ts';
 import { Lua, sha1 } from './lua.ts';
 import { type Data, MiniRedis, type Reply, ReplyFault } from './mini-redis.ts';
 import { CommandReader, encode } from './resp.ts';

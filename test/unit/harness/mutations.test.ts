@@ -1,8 +1,8 @@
-/** The bugs that the simulation plants (test/sim/mutations.ts): each edit must find its place in the source of today. */
+/** The bugs that the simulation plants (test/sim/planted/mutations.ts): each edit must find its place in the source of today. */
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
-import { MUTATIONS } from '../../sim/mutations.ts';
+import { MUTATIONS } from '../../sim/planted/mutations.ts';
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 

@@ -9,7 +9,7 @@ import { expect, test } from 'vitest';
 import { configTables } from '../../../src/config/describe.ts';
 import { PROBLEM_CODES, problem } from '../../../src/http/server/problem.ts';
 import { SCHEDULES } from '../../chaos/schedules.ts';
-import { MUTATIONS } from '../../sim/mutations.ts';
+import { MUTATIONS } from '../../sim/planted/mutations.ts';
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');

@@ -47,7 +47,7 @@ test('a function is found in its newest migration', () => {
 
 test('bugs are planted into functions that are used', () => {
   const edits = [
-    ...read('test/sim/mutations.ts').matchAll(
+    ...read('test/sim/planted/mutations.ts').matchAll(
       /edit\(\s*'postgres\/migrations\/([\w.-]+)',\s*(['"])(.*?)\2,/g,
     ),
   ];

@@ -2,7 +2,7 @@
  * A squall is weather for one kind of bug. Some bugs need three coinciding faults to show, which mixed weather has in one of
  * thousands of seeds.
  */
-import type { Random } from '../support/random.ts';
+import type { Random } from '../../support/random.ts';
 import { NO_DEALINGS } from './dealings.ts';
 import { otherSale } from './other-sales.ts';
 import type { Scenario } from './scenario.ts';

@@ -1,10 +1,10 @@
 /** Buyers that pay, in time or late, and a shop that redeems and refunds. */
-import type { OrderChange, OrderOutcome } from '../../src/operations/order-operations.ts';
-import { BY } from '../support/author.ts';
-import type { SaleAuditor } from './audit/sale-auditor.ts';
-import type { Scenario } from './scenario.ts';
-import { isOfTheStores, type SimNode } from './sim-node.ts';
-import { time, WORLD } from './virtual-time.ts';
+import type { OrderChange, OrderOutcome } from '../../../src/operations/order-operations.ts';
+import { BY } from '../../support/author.ts';
+import type { SaleAuditor } from '../audit/sale-auditor.ts';
+import { isOfTheStores, type SimNode } from '../machines/sim-node.ts';
+import { time, WORLD } from '../machines/virtual-time.ts';
+import type { Scenario } from '../plan/scenario.ts';
 
 const RETRY_MS = 300;
 const MAX_ATTEMPTS = 6;

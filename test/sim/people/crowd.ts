@@ -1,12 +1,12 @@
 /** Buyers and operators: what they request, and what they do without an answer. */
-import type { Outcome, Purchase } from '../../src/engine/contract.ts';
-import { BY } from '../support/author.ts';
-import type { SaleAuditor } from './audit/sale-auditor.ts';
+import type { Outcome, Purchase } from '../../../src/engine/contract.ts';
+import { BY } from '../../support/author.ts';
+import type { SaleAuditor } from '../audit/sale-auditor.ts';
+import type { SimNode } from '../machines/sim-node.ts';
+import { time, WORLD } from '../machines/virtual-time.ts';
+import type { Scenario } from '../plan/scenario.ts';
 import { atNode, changeSale } from './operators.ts';
 import type { Payers } from './payers.ts';
-import type { Scenario } from './scenario.ts';
-import type { SimNode } from './sim-node.ts';
-import { time, WORLD } from './virtual-time.ts';
 
 /**
  * An answer may be this much later than the deadline, because deadlines are checked at intervals and timers are late.

@@ -2,8 +2,8 @@
  * Plausible bugs, each as a replacement in the source. The simulation must find every one of them, under the conditions that it
  * names, within 100 seeds from any seed on. If it does not, it has become weaker.
  */
-import type { Conditions } from './conditions.ts';
-import { QUEUE_MUTATIONS } from './queue/queue-mutations.ts';
+import type { Conditions } from '../plan/conditions.ts';
+import { QUEUE_MUTATIONS } from '../queue/queue-mutations.ts';
 
 export interface Edit {
   readonly file: string;

@@ -1,5 +1,5 @@
 /** The sales of a run beside the first one. */
-import type { Random } from '../support/random.ts';
+import type { Random } from '../../support/random.ts';
 import { NO_DEALINGS } from './dealings.ts';
 import type { Scenario } from './scenario.ts';
 

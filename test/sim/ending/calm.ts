@@ -1,16 +1,16 @@
 /** The time after the last fault: what is asked for then is done, and everything comes to rest. */
-import type { Purchase } from '../../src/engine/contract.ts';
-import { isPublished, readBooks } from './audit/books.ts';
-import type { SaleAuditor } from './audit/sale-auditor.ts';
-import { type Crowd, onceOnly } from './crowd.ts';
-import type { Lives } from './lives.ts';
-import type { Operators } from './operators.ts';
-import type { Payers } from './payers.ts';
-import type { People } from './queue/people.ts';
-import type { Scenario } from './scenario.ts';
-import type { SimNode } from './sim-node.ts';
-import { time, WORLD } from './virtual-time.ts';
-import { runToEnd, type World } from './world.ts';
+import type { Purchase } from '../../../src/engine/contract.ts';
+import { isPublished, readBooks } from '../audit/books.ts';
+import type { SaleAuditor } from '../audit/sale-auditor.ts';
+import type { SimNode } from '../machines/sim-node.ts';
+import { time, WORLD } from '../machines/virtual-time.ts';
+import { runToEnd, type World } from '../machines/world.ts';
+import { type Crowd, onceOnly } from '../people/crowd.ts';
+import type { Lives } from '../people/lives.ts';
+import type { Operators } from '../people/operators.ts';
+import type { Payers } from '../people/payers.ts';
+import type { Scenario } from '../plan/scenario.ts';
+import type { People } from '../queue/people.ts';
 
 /** Everything that was begun ends within this time: reconnections, retries, sweeps, rebuilds. */
 export const SETTLE_MS = 60_000;

@@ -3,11 +3,11 @@
  * last for a run.
  */
 import type { PGlite } from '@electric-sql/pglite';
-import { QUEUE_TRUTH } from './audit/queue-watch.ts';
+import { QUEUE_TRUTH } from '../audit/queue-watch.ts';
+import { PostgresServer, query } from '../postgres/pg-server.ts';
+import { firstValue } from '../postgres/reply.ts';
+import { RedisServer } from '../redis/redis-server.ts';
 import { network } from './network.ts';
-import { PostgresServer, query } from './postgres/pg-server.ts';
-import { firstValue } from './postgres/reply.ts';
-import { RedisServer } from './redis/redis-server.ts';
 import { type Machine, time, WORLD } from './virtual-time.ts';
 
 export const POSTGRES_PORT = 5432;

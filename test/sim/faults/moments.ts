@@ -1,9 +1,9 @@
 /** Moments at which a fault does the most harm. The simulation waits for them; by chance a fault would rarely meet one. */
-import { readBooks, type SaleBooks, type Truth } from './audit/books.ts';
-import type { QueueTruth } from './audit/queue-watch.ts';
-import type { SaleAuditor } from './audit/sale-auditor.ts';
-import { time, WORLD } from './virtual-time.ts';
-import type { World } from './world.ts';
+import { readBooks, type SaleBooks, type Truth } from '../audit/books.ts';
+import type { QueueTruth } from '../audit/queue-watch.ts';
+import type { SaleAuditor } from '../audit/sale-auditor.ts';
+import { time, WORLD } from '../machines/virtual-time.ts';
+import type { World } from '../machines/world.ts';
 
 const LOOK_EVERY_MS = 0.5;
 const MAX_LOOKS = 6_000;

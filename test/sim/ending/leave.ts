@@ -2,12 +2,12 @@
  * How an archived sale leaves Postgres: it is deleted with its orders, while nodes die. Then Redis comes back with an older copy of
  * it: before another sale has got its id, or after that. Redis may have forgotten in between that the sale was archived.
  */
-import { StockadeError } from '../../src/engine/errors.ts';
-import { readBooks } from './audit/books.ts';
+import { StockadeError } from '../../../src/engine/errors.ts';
+import { readBooks } from '../audit/books.ts';
+import { time, WORLD } from '../machines/virtual-time.ts';
+import { atNode } from '../people/operators.ts';
+import type { Data } from '../redis/mini-redis.ts';
 import { ask, type FinaleParts, insist, LOOK_EVERY_MS, SETTLE_MS, settle, verify } from './calm.ts';
-import { atNode } from './operators.ts';
-import type { Data } from './redis/mini-redis.ts';
-import { time, WORLD } from './virtual-time.ts';
 
 const BY = { actor: 'sim', reason: 'deleted' };
 const MAX_CRASHES = 3;

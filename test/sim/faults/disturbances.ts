@@ -3,15 +3,15 @@
  * to copy, and when a sale has just changed hands. So another sync takes the sale over, while the first one may have a batch under
  * way. Often the next sync is disturbed at once, too.
  */
-import type { Auditor } from './audit/auditor.ts';
-import type { SaleAuditor } from './audit/sale-auditor.ts';
+import type { Auditor } from '../audit/auditor.ts';
+import type { SaleAuditor } from '../audit/sale-auditor.ts';
+import { network } from '../machines/network.ts';
+import type { SimNode } from '../machines/sim-node.ts';
+import { type Machine, time, WORLD } from '../machines/virtual-time.ts';
+import type { World } from '../machines/world.ts';
+import type { Scenario } from '../plan/scenario.ts';
+import type { PgSession } from '../postgres/pg-server.ts';
 import { isMoment, when } from './moments.ts';
-import { network } from './network.ts';
-import type { PgSession } from './postgres/pg-server.ts';
-import type { Scenario } from './scenario.ts';
-import type { SimNode } from './sim-node.ts';
-import { type Machine, time, WORLD } from './virtual-time.ts';
-import type { World } from './world.ts';
 
 /** Within this time of a new order, or of a hand-over, its batch is read, applied and announced. */
 const BATCH_MS = 6;

@@ -1,12 +1,12 @@
 /** Checks after the last fault: everything settles, all remaining units are sold, and the books agree. */
-import { StockadeError } from '../../src/engine/errors.ts';
-import { OFFER_PREFIX, RETAKE_PREFIX } from '../../src/engine/limits.ts';
-import { groupBy } from '../../src/lib/group-by.ts';
+import { StockadeError } from '../../../src/engine/errors.ts';
+import { OFFER_PREFIX, RETAKE_PREFIX } from '../../../src/engine/limits.ts';
+import { groupBy } from '../../../src/lib/group-by.ts';
+import type { SimNode } from '../machines/sim-node.ts';
+import { time } from '../machines/virtual-time.ts';
+import { queueFinale } from '../queue/queue-finale.ts';
 import { ask, type FinaleParts, insist, LOOK_EVERY_MS, SETTLE_MS, settle, verify } from './calm.ts';
 import { leave } from './leave.ts';
-import { queueFinale } from './queue/queue-finale.ts';
-import type { SimNode } from './sim-node.ts';
-import { time } from './virtual-time.ts';
 
 const BY = { actor: 'sim', reason: '' };
 /** How long a node that could not ask Postgres for its lost orders keeps trying. */

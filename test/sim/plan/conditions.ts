@@ -5,9 +5,9 @@
  * A directed form makes one coincidence likely that mixed weather has in one of hundreds of seeds. It leaves everything else to
  * chance, and the auditor and the finale are the same. Without a planted bug every promise must hold under it, too.
  */
-import type { Random } from '../support/random.ts';
+import type { Random } from '../../support/random.ts';
+import { absentees, lobby, queued, restlessQueue, setClocks } from '../queue/queue-plan.ts';
 import { DEALINGS } from './dealings.ts';
-import { absentees, lobby, queued, restlessQueue, setClocks } from './queue/queue-plan.ts';
 import { mixedWeather, type Scenario } from './scenario.ts';
 import { NO_STORM, SQUALLS } from './squalls.ts';
 

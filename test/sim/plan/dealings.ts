@@ -2,7 +2,7 @@
  * Dealings are what happens to a sale and its orders after the purchase: buyers pay, and several operators act at once. Each
  * dealing comes with the weather in which its bugs show. Some seeds have one; the other seeds are not affected.
  */
-import type { Random } from '../support/random.ts';
+import type { Random } from '../../support/random.ts';
 import { otherSale } from './other-sales.ts';
 import type { Scenario } from './scenario.ts';
 

@@ -7,10 +7,10 @@ import { tmpdir } from 'node:os';
 import { dirname, join, relative } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { build, type Plugin } from 'esbuild';
-import type { Conditions } from './conditions.ts';
+import type { Conditions } from '../plan/conditions.ts';
+import { ROOT, type Runner, SESSION } from '../seed-processes.ts';
 import type { KnownSeeds } from './known-seeds.ts';
 import type { Mutation } from './mutations.ts';
-import { ROOT, type Runner, SESSION } from './seed-processes.ts';
 
 /** What the program reads as files, from beside its source. */
 const ASSETS = ['src/engine/redis/lua', 'src/locks/lua', 'src/postgres/migrations'];

@@ -9,7 +9,7 @@
 import crypto from 'node:crypto';
 import { syncBuiltinESMExports } from 'node:module';
 import timersPromises from 'node:timers/promises';
-import { type Random, random } from '../support/random.ts';
+import { type Random, random } from '../../support/random.ts';
 
 /** A machine of the simulation. What it has begun is lost when it dies. */
 export class Machine {

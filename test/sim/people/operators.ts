@@ -2,15 +2,15 @@
  * Operators that change the sale: two at the same moment at different nodes, or one at a node that is then cut off
  * from a store.
  */
-import type { SaleChange } from '../../src/engine/sale/sale-change.ts';
-import { readBooks } from './audit/books.ts';
-import type { SaleAuditor } from './audit/sale-auditor.ts';
-import { isMoment, type Moment, when } from './moments.ts';
-import { network } from './network.ts';
-import type { Scenario } from './scenario.ts';
-import { isOfTheStores, type SimNode } from './sim-node.ts';
-import { type Machine, time, WORLD } from './virtual-time.ts';
-import type { World } from './world.ts';
+import type { SaleChange } from '../../../src/engine/sale/sale-change.ts';
+import { readBooks } from '../audit/books.ts';
+import type { SaleAuditor } from '../audit/sale-auditor.ts';
+import { isMoment, type Moment, when } from '../faults/moments.ts';
+import { network } from '../machines/network.ts';
+import { isOfTheStores, type SimNode } from '../machines/sim-node.ts';
+import { type Machine, time, WORLD } from '../machines/virtual-time.ts';
+import type { World } from '../machines/world.ts';
+import type { Scenario } from '../plan/scenario.ts';
 
 /** The longest time between two operators that act at the same moment. */
 const MOMENT_MS = 3;

@@ -2,14 +2,14 @@
  * The weather of a run: which process dies when, what is lost, which connections hang, whose clock jumps. Then the
  * calm after it.
  */
-import type { Auditor } from './audit/auditor.ts';
-import { readBooks } from './audit/books.ts';
+import type { Auditor } from '../audit/auditor.ts';
+import { readBooks } from '../audit/books.ts';
+import { type Link, network } from '../machines/network.ts';
+import type { SimNode } from '../machines/sim-node.ts';
+import { type Machine, time, WORLD } from '../machines/virtual-time.ts';
+import type { World } from '../machines/world.ts';
+import type { Scenario } from '../plan/scenario.ts';
 import { isMoment, when } from './moments.ts';
-import { type Link, network } from './network.ts';
-import type { Scenario } from './scenario.ts';
-import type { SimNode } from './sim-node.ts';
-import { type Machine, time, WORLD } from './virtual-time.ts';
-import type { World } from './world.ts';
 
 const SYNC_EVERY_MS = 150;
 const DOWN_MS = 500;

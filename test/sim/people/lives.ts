@@ -4,13 +4,13 @@
  *
  *   open ──> closed ──> archived ──> deleted: the next life ──> made again, with other numbers
  */
-import { BY } from '../support/author.ts';
-import type { SaleAuditor } from './audit/sale-auditor.ts';
+import { BY } from '../../support/author.ts';
+import type { SaleAuditor } from '../audit/sale-auditor.ts';
+import type { SimNode } from '../machines/sim-node.ts';
+import { time, WORLD } from '../machines/virtual-time.ts';
+import { otherSale, saleToCreate } from '../plan/other-sales.ts';
+import type { Scenario } from '../plan/scenario.ts';
 import { atNode, changeSale } from './operators.ts';
-import { otherSale, saleToCreate } from './other-sales.ts';
-import type { Scenario } from './scenario.ts';
-import type { SimNode } from './sim-node.ts';
-import { time, WORLD } from './virtual-time.ts';
 
 const LOOK_EVERY_MS = 20;
 /** A step that has not shown by then is tried again. */

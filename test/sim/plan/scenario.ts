@@ -1,10 +1,10 @@
 /** Derives a run from its seed: the sale, the nodes, the number of buyers, and the weather. */
-import type { Random } from '../support/random.ts';
+import type { Random } from '../../support/random.ts';
+import type { Moment } from '../faults/moments.ts';
+import type { NodeOptions } from '../machines/sim-node.ts';
+import { type QueuePlan, queueOf } from '../queue/queue-plan.ts';
 import { type Dealings, dealingOf, NO_DEALINGS } from './dealings.ts';
-import type { Moment } from './moments.ts';
 import { type OtherSale, otherSale } from './other-sales.ts';
-import { type QueuePlan, queueOf } from './queue/queue-plan.ts';
-import type { NodeOptions } from './sim-node.ts';
 import { squallOf } from './squalls.ts';
 
 export interface Scenario {
