@@ -61,7 +61,7 @@ const OVER_NODE_HTTP = ['connection-bound', 'http-bad-input', 'pipelines'].map(
 const withServers = {
   globalSetup: ['test/support/global-setup.ts'],
   setupFiles: ['test/support/after-each-file.ts'],
-  // Longer than a command line may take (test/support/cli.ts).
+  // Longer than a command line may take (test/support/cli/cli.ts).
   testTimeout: 200_000,
   hookTimeout: 200_000,
 };

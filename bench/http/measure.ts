@@ -1,7 +1,7 @@
 /** One phase: warmed up, measured with wrk, and its answers checked. */
 import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
-import { endedChildrenCpuSecondsOf } from '../../test/support/servers/process-table.ts';
+import { endedChildrenCpuSecondsOf } from '../../test/support/servers/process/process-table.ts';
 import { type CpuReaders, type CpuSeconds, measureCpu } from '../support/cpu-meter.ts';
 import { BenchFailure } from '../support/failure.ts';
 import { answersBetween, backlog, meanBatch, type NodeFigures } from '../support/metrics-text.ts';

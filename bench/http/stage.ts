@@ -2,7 +2,7 @@
 import { fileURLToPath } from 'node:url';
 import { note } from '../../src/cli/terminal/output.ts';
 import type { Teardown } from '../../src/lib/teardown.ts';
-import { freePort } from '../../test/support/servers/free-port.ts';
+import { freePort } from '../../test/support/servers/process/free-port.ts';
 import { readSpans } from '../support/metrics-text.ts';
 import { NodeProgram } from '../support/node-program.ts';
 import { StockadeNode } from '../support/stockade-node.ts';

@@ -5,7 +5,7 @@ import { Redis } from 'ioredis';
 import { note } from '../../src/cli/terminal/output.ts';
 import type { Teardown } from '../../src/lib/teardown.ts';
 import { type Database, openDatabase } from '../../src/postgres/database.ts';
-import { freePort } from '../../test/support/servers/free-port.ts';
+import { freePort } from '../../test/support/servers/process/free-port.ts';
 import { type Load, type Measurement, measureAnswered } from '../http/measure.ts';
 import { NodeProgram } from '../support/node-program.ts';
 import { type BenchSale, StockadeNode } from '../support/stockade-node.ts';

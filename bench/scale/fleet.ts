@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { settings } from '../../src/config/settings.ts';
 import { splitEvenly } from '../../src/engine/sale/split-evenly.ts';
 import type { Teardown } from '../../src/lib/teardown.ts';
-import { endedChildrenCpuSecondsOf } from '../../test/support/servers/process-table.ts';
+import { endedChildrenCpuSecondsOf } from '../../test/support/servers/process/process-table.ts';
 import { measureCpu } from '../support/cpu-meter.ts';
 import { BenchFailure } from '../support/failure.ts';
 import { answersBetween, meanBatch, type NodeFigures, together } from '../support/metrics-text.ts';

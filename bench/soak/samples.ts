@@ -2,7 +2,7 @@
 import { readdirSync } from 'node:fs';
 import type { Redis } from 'ioredis';
 import { type Database, rows } from '../../src/postgres/database.ts';
-import { residentBytesOf } from '../../test/support/servers/process-table.ts';
+import { residentBytesOf } from '../../test/support/servers/process/process-table.ts';
 import type { StockadeNode } from '../support/stockade-node.ts';
 
 export interface Sample {

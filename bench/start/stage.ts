@@ -6,7 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { note } from '../../src/cli/terminal/output.ts';
 import { Teardown } from '../../src/lib/teardown.ts';
-import { residentBytesOf } from '../../test/support/servers/process-table.ts';
+import { residentBytesOf } from '../../test/support/servers/process/process-table.ts';
 import { Line } from '../support/crowd/line.ts';
 import { BenchFailure } from '../support/failure.ts';
 import { NodeProgram } from '../support/node-program.ts';

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
-import { cpuSecondsOf } from '../../test/support/servers/process-table.ts';
-import { ServerProcess } from '../../test/support/servers/server-process.ts';
+import { cpuSecondsOf } from '../../test/support/servers/process/process-table.ts';
+import { ServerProcess } from '../../test/support/servers/process/server-process.ts';
 
 /**
  * A Node program under measurement: a process with a directory of its own, which is its working directory. When it is ready, it

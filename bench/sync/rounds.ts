@@ -8,7 +8,7 @@ import { type Database, openDatabase } from '../../src/postgres/database.ts';
 import { migrate } from '../../src/postgres/migrate.ts';
 import { LocalLocks } from '../../src/postgres/sale-locks.ts';
 import { SaleService } from '../../src/shop/sale-service.ts';
-import { cpuSecondsOf } from '../../test/support/servers/process-table.ts';
+import { cpuSecondsOf } from '../../test/support/servers/process/process-table.ts';
 import { measureCpu } from '../support/cpu-meter.ts';
 import { BenchFailure } from '../support/failure.ts';
 import { count } from '../support/figures.ts';

@@ -12,11 +12,11 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Redis } from 'ioredis';
 import { BY } from '../support/author.ts';
-import { startTestNode, type TestNode } from '../support/node.ts';
+import { startTestNode, type TestNode } from '../support/nodes/node.ts';
+import { SyncProgram } from '../support/nodes/sync-program.ts';
+import { TcpProxy } from '../support/servers/network/tcp-proxy.ts';
 import type { PostgresServer } from '../support/servers/postgres-server.ts';
 import { RedisServer } from '../support/servers/redis-server.ts';
-import { TcpProxy } from '../support/servers/tcp-proxy.ts';
-import { SyncProgram } from '../support/sync-program.ts';
 import { until } from '../support/until.ts';
 
 const NODES = 2;

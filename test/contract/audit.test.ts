@@ -1,7 +1,7 @@
 /** What an audit reads of a sale's segments, and what it may correct. */
 import { expect, it } from 'vitest';
 import { StaleGeneration } from '../../src/engine/errors.ts';
-import { kinds } from '../support/sales.ts';
+import { kinds } from '../support/shop/sales.ts';
 import { onEachBackend } from './backends.ts';
 
 onEachBackend((stage) => {

@@ -11,8 +11,8 @@ import { MemoryBackend } from '../../src/engine/memory/memory-backend.ts';
 import { RedisBackend } from '../../src/engine/redis/redis-backend.ts';
 import { freshPrefix, redisUrl } from '../support/fixtures.ts';
 import { LONG_TIMEOUTS } from '../support/long-timeouts.ts';
-import { aSale, type LoadedSale, type LoadOptions, loadSale } from '../support/sales.ts';
 import { RedisCluster } from '../support/servers/redis-cluster.ts';
+import { aSale, type LoadedSale, type LoadOptions, loadSale } from '../support/shop/sales.ts';
 
 interface Kind {
   readonly name: string;

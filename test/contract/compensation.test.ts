@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { StaleGeneration } from '../../src/engine/errors.ts';
-import { kinds, served } from '../support/sales.ts';
+import { kinds, served } from '../support/shop/sales.ts';
 import { onEachBackend } from './backends.ts';
 
 onEachBackend((stage) => {

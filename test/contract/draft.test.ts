@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { DraftRef, HeldOrder } from '../../src/engine/contract.ts';
 import { StaleGeneration } from '../../src/engine/errors.ts';
 import { AFTER_ALL_IDS, MAX_ID_CHARACTERS } from '../../src/engine/limits.ts';
-import type { LoadedSale } from '../support/sales.ts';
+import type { LoadedSale } from '../support/shop/sales.ts';
 import { onEachBackend } from './backends.ts';
 
 const order = (orderId: string): HeldOrder => ({ orderId, quantity: 1, key: '', seq: 0 });

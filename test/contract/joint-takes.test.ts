@@ -7,9 +7,9 @@ import { Keys } from '../../src/engine/redis/protocol/keys.ts';
 import { RedisBackend } from '../../src/engine/redis/redis-backend.ts';
 import { freshPrefix, until } from '../support/fixtures.ts';
 import { LONG_TIMEOUTS } from '../support/long-timeouts.ts';
-import { aSale, kinds, type LoadedSale, loadSale } from '../support/sales.ts';
+import { TcpProxy } from '../support/servers/network/tcp-proxy.ts';
 import { RedisServer } from '../support/servers/redis-server.ts';
-import { TcpProxy } from '../support/servers/tcp-proxy.ts';
+import { aSale, kinds, type LoadedSale, loadSale } from '../support/shop/sales.ts';
 
 const SEGMENTS = 48;
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { LogPosition, LogRead } from '../../src/engine/contract.ts';
-import { type LoadedSale, served } from '../support/sales.ts';
+import { type LoadedSale, served } from '../support/shop/sales.ts';
 import { onEachBackend } from './backends.ts';
 
 onEachBackend((stage) => {

@@ -9,6 +9,8 @@ import { RedisBackend } from '../../src/engine/redis/redis-backend.ts';
 import { freshPrefix, redisUrl, until } from '../support/fixtures.ts';
 import { isSettled } from '../support/locks/locks.ts';
 import { asRedisAdmin } from '../support/postgres/least-rights.ts';
+import { TcpProxy } from '../support/servers/network/tcp-proxy.ts';
+import { RedisServer } from '../support/servers/redis-server.ts';
 import {
   aSale,
   kinds,
@@ -17,9 +19,7 @@ import {
   loadSale,
   refilled,
   served,
-} from '../support/sales.ts';
-import { RedisServer } from '../support/servers/redis-server.ts';
-import { TcpProxy } from '../support/servers/tcp-proxy.ts';
+} from '../support/shop/sales.ts';
 
 /** A limit that is never reached, except where a test is about it. */
 const PATIENT_MS = 5_000;

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 import { RedisBackend } from '../../src/engine/redis/redis-backend.ts';
 import { freshPrefix, redisUrl, until } from '../support/fixtures.ts';
 import { LONG_TIMEOUTS } from '../support/long-timeouts.ts';
-import { TcpProxy } from '../support/servers/tcp-proxy.ts';
+import { TcpProxy } from '../support/servers/network/tcp-proxy.ts';
 
 let proxy: TcpProxy;
 let backend: RedisBackend;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { kinds, refilled, served } from '../support/sales.ts';
+import { kinds, refilled, served } from '../support/shop/sales.ts';
 import { onEachBackend } from './backends.ts';
 
 onEachBackend((stage) => {

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { type LogRead, NO_ENTRY } from '../../src/engine/contract.ts';
 import { StaleGeneration } from '../../src/engine/errors.ts';
 import { rulesOf } from '../../src/engine/sale/rules.ts';
-import { aSale, kinds, LoadedSale, loadSale } from '../support/sales.ts';
+import { aSale, kinds, LoadedSale, loadSale } from '../support/shop/sales.ts';
 import { until } from '../support/until.ts';
 import { onEachBackend } from './backends.ts';
 

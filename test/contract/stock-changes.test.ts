@@ -1,7 +1,7 @@
 /** Units that operators add to a sale or withdraw from it, as a segment sees them. */
 import { describe, expect, it } from 'vitest';
 import { StaleGeneration } from '../../src/engine/errors.ts';
-import { kinds } from '../support/sales.ts';
+import { kinds } from '../support/shop/sales.ts';
 import { onEachBackend } from './backends.ts';
 
 onEachBackend((stage) => {

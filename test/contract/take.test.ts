@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { MAX_BATCH_ORDERS } from '../../src/engine/limits.ts';
 import { rulesOf } from '../../src/engine/sale/rules.ts';
-import { kinds, refilled, served } from '../support/sales.ts';
+import { kinds, refilled, served } from '../support/shop/sales.ts';
 import { MAX_LOG_ORDERS, onEachBackend } from './backends.ts';
 
 onEachBackend((stage) => {

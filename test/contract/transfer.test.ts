@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { StaleGeneration } from '../../src/engine/errors.ts';
 import { planMoves } from '../../src/engine/sale/transfer-plan.ts';
-import { kinds } from '../support/sales.ts';
+import { kinds } from '../support/shop/sales.ts';
 import { onEachBackend } from './backends.ts';
 
 onEachBackend((stage) => {

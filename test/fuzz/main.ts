@@ -1,7 +1,7 @@
 /** `npm run fuzz` (docs/contributing/testing.md). It starts its own servers and stops them. */
 import { randomInt } from 'node:crypto';
 import { Command, InvalidArgumentError } from 'commander';
-import { startTestNode } from '../support/node.ts';
+import { startTestNode } from '../support/nodes/node.ts';
 import { createDatabase } from '../support/servers/create-database.ts';
 import { PostgresServer } from '../support/servers/postgres-server.ts';
 import { RedisServer } from '../support/servers/redis-server.ts';

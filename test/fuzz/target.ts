@@ -1,8 +1,8 @@
 /** The node under test: its sales and orders, what it logs, and whether it still works. */
 
 import { BY } from '../support/author.ts';
-import type { TestNode } from '../support/node.ts';
-import { residentBytesOf } from '../support/servers/process-table.ts';
+import type { TestNode } from '../support/nodes/node.ts';
+import { residentBytesOf } from '../support/servers/process/process-table.ts';
 import { ApiDescription, type PortName } from './description.ts';
 import { SALES } from './requests.ts';
 import type { Names } from './wire.ts';

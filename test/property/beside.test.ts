@@ -16,10 +16,10 @@ import { SaleService } from '../../src/shop/sale-service.ts';
 import { BY } from '../support/author.ts';
 import { type Before, intercept } from '../support/engine/intercept.ts';
 import { seed, until } from '../support/fixtures.ts';
-import { aged, placed } from '../support/orders.ts';
-import { Shop } from '../support/shop.ts';
+import { aged, placed } from '../support/shop/orders.ts';
+import { Shop } from '../support/shop/shop.ts';
+import { ordersOf } from '../support/shop/truth.ts';
 import { inTier } from '../support/tier.ts';
-import { ordersOf } from '../support/truth.ts';
 import { LifeTrial } from './life-trial.ts';
 
 const RUNS = Number(process.env.LIFE_RUNS ?? inTier({ test: 4, release: 20 })) * 2;

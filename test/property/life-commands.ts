@@ -13,7 +13,7 @@ import { followForsaken } from '../../src/sales/movements.ts';
 import { rebalanceSale } from '../../src/sales/rebalance.ts';
 import { BY } from '../support/author.ts';
 import { type Before, breaker, intercept } from '../support/engine/intercept.ts';
-import { aged } from '../support/orders.ts';
+import { aged } from '../support/shop/orders.ts';
 import { type LifeModel, type LifeOrder, units } from './life-model.ts';
 import { BEGUN, BUYERS, type LifeTrial } from './life-trial.ts';
 import { watched } from './watched-backend.ts';

@@ -19,8 +19,8 @@ import { BY } from '../support/author.ts';
 import { type Before, intercept } from '../support/engine/intercept.ts';
 import { RedisKeys } from '../support/engine/redis-keys.ts';
 import { until } from '../support/fixtures.ts';
-import type { Shop, WatchedSync } from '../support/shop.ts';
-import type { Till } from '../support/till.ts';
+import type { Shop, WatchedSync } from '../support/shop/shop.ts';
+import type { Till } from '../support/shop/till.ts';
 import { isLive, LifeModel, type OrderTruth, units } from './life-model.ts';
 import { watched } from './watched-backend.ts';
 

@@ -5,7 +5,7 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, it } from 'vitest';
 import { seed } from '../support/fixtures.ts';
-import { Shop } from '../support/shop.ts';
+import { Shop } from '../support/shop/shop.ts';
 import { inTier } from '../support/tier.ts';
 import { lifeCommands } from './life-commands.ts';
 import { LifeTrial } from './life-trial.ts';

@@ -6,7 +6,7 @@ import { applyReturnsOf } from '../../src/orders/returns.ts';
 import { acceptOffer } from '../../src/queue/offers.ts';
 import { givePlaces, leaveQueue } from '../../src/queue/places.ts';
 import { BY } from '../support/author.ts';
-import { aged } from '../support/orders.ts';
+import { aged } from '../support/shop/orders.ts';
 import type { ModelPlace, QueueModel } from './queue-model.ts';
 import type { QueueTrial } from './queue-trial.ts';
 

@@ -8,9 +8,9 @@ import { EVERYBODY } from '../../src/queue/presence.ts';
 import { offerUnits } from '../../src/queue/round.ts';
 import { readKnownSale } from '../../src/sales/sale-rows.ts';
 import { BY } from '../support/author.ts';
-import { SeenHead } from '../support/seen-events.ts';
-import type { Shop } from '../support/shop.ts';
-import type { Till } from '../support/till.ts';
+import { SeenHead } from '../support/shop/seen-events.ts';
+import type { Shop } from '../support/shop/shop.ts';
+import type { Till } from '../support/shop/till.ts';
 import { QueueModel, type QueueSale } from './queue-model.ts';
 
 interface RawPlace {

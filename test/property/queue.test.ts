@@ -2,9 +2,9 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, it } from 'vitest';
 import { seed } from '../support/fixtures.ts';
-import { Shop } from '../support/shop.ts';
+import { Shop } from '../support/shop/shop.ts';
+import type { Till } from '../support/shop/till.ts';
 import { inTier } from '../support/tier.ts';
-import type { Till } from '../support/till.ts';
 import { queueCommands } from './queue-commands.ts';
 import { QueueTrial } from './queue-trial.ts';
 

@@ -5,8 +5,8 @@ import { MUTATIONS } from '../sim/planted/mutations.ts';
 import { plantAll } from '../sim/planted/planting.ts';
 import type { SeedReport } from '../sim/run.ts';
 import { Runner, SESSION, type Task } from '../sim/seed-processes.ts';
-import { embeddedArchive } from '../support/embedded-data.ts';
 import { seed } from '../support/fixtures.ts';
+import { embeddedArchive } from '../support/nodes/embedded-data.ts';
 import { inTier } from '../support/tier.ts';
 
 /** A run takes a minute on two idle cores, and more if they are busy. */

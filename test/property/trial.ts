@@ -21,7 +21,7 @@ import { Engine } from '../../src/engine/purchase/engine.ts';
 import { homeSegment } from '../../src/engine/sale/home-segment.ts';
 import { SaleDirectory } from '../../src/node/sale-directory.ts';
 import { turn } from '../support/engine/frozen-time.ts';
-import { aSale, type LoadedSale, loadSale } from '../support/sales.ts';
+import { aSale, type LoadedSale, loadSale } from '../support/shop/sales.ts';
 import { type WatchedBackend, watched } from './watched-backend.ts';
 
 /** Time passes in steps of this size. */

@@ -1,17 +1,17 @@
 /**
  * Two nodes sell one sale over a bad network: each is on a machine of its own, a network namespace, and reaches Redis and Postgres
- * only over links with delay, losses and cuts (test/support/servers/bad-link.ts says why not `netem`).
+ * only over links with delay, losses and cuts (test/support/servers/network/bad-link.ts says why not `netem`).
  */
 import { expect, test } from 'vitest';
 import { Teardown } from '../../src/lib/teardown.ts';
 import { BY } from '../support/author.ts';
 import { freshDatabase, freshPrefix, redisUrl, seed, until } from '../support/fixtures.ts';
-import { type Answer, startTestNode, type TestNode } from '../support/node.ts';
+import { type Answer, startTestNode, type TestNode } from '../support/nodes/node.ts';
 import { random } from '../support/random.ts';
-import { BadLink } from '../support/servers/bad-link.ts';
-import { NetworkNamespace, whyNoNamespaces } from '../support/servers/network-namespace.ts';
-import { buyers } from '../support/shop.ts';
-import { expectKept, expectWithinLimit, ordersOf, unitsSold } from '../support/truth.ts';
+import { BadLink } from '../support/servers/network/bad-link.ts';
+import { NetworkNamespace, whyNoNamespaces } from '../support/servers/network/network-namespace.ts';
+import { buyers } from '../support/shop/shop.ts';
+import { expectKept, expectWithinLimit, ordersOf, unitsSold } from '../support/shop/truth.ts';
 
 const WEATHER = { delayMs: 20, jitterMs: 10, lossShare: 0.02 };
 /** Of the pieces of data, from when the nodes are up: a node does not start if its stores can't be reached. */

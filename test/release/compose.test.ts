@@ -15,10 +15,10 @@ import { loadConfig } from '../../src/config/load-config.ts';
 import { TEARDOWN_LIMIT_MS } from '../../src/lib/teardown.ts';
 import { BY } from '../support/author.ts';
 import { until } from '../support/fixtures.ts';
-import { Linters } from '../support/linters.ts';
-import { freePort } from '../support/servers/free-port.ts';
+import { Linters } from '../support/image/linters.ts';
 import { PostgresServer } from '../support/servers/postgres-server.ts';
-import { ServerProcess } from '../support/servers/server-process.ts';
+import { freePort } from '../support/servers/process/free-port.ts';
+import { ServerProcess } from '../support/servers/process/server-process.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const DATABASE = 'shop';

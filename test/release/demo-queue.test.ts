@@ -4,10 +4,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { RunningCli, runCli } from '../support/cli.ts';
-import { openBrowser, violationsOn } from '../support/console-browser.ts';
-import { ShopVisit } from '../support/shop-page.ts';
-import { hasTerminals, stockade, Terminal } from '../support/terminal.ts';
+import { RunningCli, runCli } from '../support/cli/cli.ts';
+import { hasTerminals, stockade, Terminal } from '../support/cli/terminal.ts';
+import { openBrowser, violationsOn } from '../support/pages/console-browser.ts';
+import { ShopVisit } from '../support/pages/shop-page.ts';
 
 let cwd: string;
 let browser: Browser;

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { loadConfig } from '../../src/config/load-config.ts';
 import { settingNames, settings } from '../../src/config/settings.ts';
 import { TEARDOWN_LIMIT_MS } from '../../src/lib/teardown.ts';
-import { Linters } from '../support/linters.ts';
+import { Linters } from '../support/image/linters.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');

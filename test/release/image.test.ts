@@ -8,7 +8,7 @@ import { loadConfig } from '../../src/config/load-config.ts';
 import { BY } from '../support/author.ts';
 import { freshDatabase, freshPrefix, redisUrl, until } from '../support/fixtures.ts';
 import { type Container, Image, whyNoImages } from '../support/image/image.ts';
-import { ServerProcess } from '../support/servers/server-process.ts';
+import { ServerProcess } from '../support/servers/process/server-process.ts';
 
 const SALE = 'tickets';
 const why = whyNoImages();

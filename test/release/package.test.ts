@@ -10,7 +10,7 @@ import type { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
-import { ensureBuilt } from '../support/build.ts';
+import { ensureBuilt } from '../support/nodes/build.ts';
 import { RedisServer } from '../support/servers/redis-server.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));

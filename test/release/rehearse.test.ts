@@ -1,8 +1,8 @@
 /** `stockade rehearse` with faults in the rush, to a node that runs already, and with tokens of buyers. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { runCli } from '../support/cli.ts';
-import { startTestNode } from '../support/node.ts';
-import { gravest, namesIn, rehearsalsIn, reportIn, SMALL, stores } from '../support/rehearsals.ts';
+import { runCli } from '../support/cli/cli.ts';
+import { gravest, namesIn, rehearsalsIn, reportIn, SMALL, stores } from '../support/cli/rehearsals.ts';
+import { startTestNode } from '../support/nodes/node.ts';
 import { PostgresServer } from '../support/servers/postgres-server.ts';
 
 /** That of the other tests runs without fsync. */

@@ -12,8 +12,8 @@ import {
   sellAtEach,
   sellOut,
   unlessPossible,
-} from '../support/fleet.ts';
-import type { TestNode } from '../support/node.ts';
+} from '../support/nodes/fleet.ts';
+import type { TestNode } from '../support/nodes/node.ts';
 
 const NO_SYNC = { SYNC: 'off' };
 

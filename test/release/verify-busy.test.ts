@@ -7,7 +7,7 @@ import { BY } from '../support/author.ts';
 import { RedisKeys } from '../support/engine/redis-keys.ts';
 import { until } from '../support/fixtures.ts';
 import { Load } from '../support/http/load.ts';
-import { Shop } from '../support/shop.ts';
+import { Shop } from '../support/shop/shop.ts';
 
 const LOOKS = 20;
 const SEGMENTS = 8;

@@ -12,9 +12,9 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { findServer } from '../../scripts/servers.mjs';
 import { BY } from '../support/author.ts';
 import { freshDatabase, freshPrefix, redisUrl, until } from '../support/fixtures.ts';
-import { startTestNode, type TestNode } from '../support/node.ts';
+import { startTestNode, type TestNode } from '../support/nodes/node.ts';
+import { SyncProgram } from '../support/nodes/sync-program.ts';
 import { PrometheusServer } from '../support/servers/prometheus-server.ts';
-import { SyncProgram } from '../support/sync-program.ts';
 import { alerts, boardQueries, metricsIn, valuesOf } from '../support/watching/queries.ts';
 
 const DEPLOY = fileURLToPath(new URL('../../deploy/prometheus', import.meta.url));

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ProvidedContext } from 'vitest';
 import type { TestProject } from 'vitest/node';
-import { ensureBuilt } from './build.ts';
+import { ensureBuilt } from './nodes/build.ts';
 import { createMigratedDatabase } from './postgres/least-rights.ts';
 import { GivenPostgres } from './servers/given-postgres.ts';
 import { GivenRedis } from './servers/given-redis.ts';

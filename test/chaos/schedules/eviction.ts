@@ -2,7 +2,7 @@
  * A Redis that is configured to evict keys: nodes must refuse to start on it, and running nodes must report it. And a
  * Redis that evicts.
  */
-import { runCli } from '../../support/cli.ts';
+import { runCli } from '../../support/cli/cli.ts';
 import { metric } from '../../support/http/metrics.ts';
 import { until } from '../../support/until.ts';
 import { configure, fieldOf } from '../redis-commands.ts';

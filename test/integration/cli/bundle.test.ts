@@ -6,9 +6,9 @@ import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import { beforeAll, expect, onTestFinished, test } from 'vitest';
-import { ensureBuilt, mainProgram } from '../../support/build.ts';
 import { freshDatabase, freshPrefix, redisUrl } from '../../support/fixtures.ts';
-import { startTestNode } from '../../support/node.ts';
+import { ensureBuilt, mainProgram } from '../../support/nodes/build.ts';
+import { startTestNode } from '../../support/nodes/node.ts';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 const DIST = pathToFileURL(join(ROOT, 'dist/')).href;

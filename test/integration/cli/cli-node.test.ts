@@ -14,9 +14,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { type CliOptions, RunningCli, runCli } from '../../support/cli.ts';
+import { type CliOptions, RunningCli, runCli } from '../../support/cli/cli.ts';
+import { hasTerminals, stockade, Terminal } from '../../support/cli/terminal.ts';
 import { freshDatabase, freshPrefix, redisUrl } from '../../support/fixtures.ts';
-import { hasTerminals, stockade, Terminal } from '../../support/terminal.ts';
 import { isRelease } from '../../support/tier.ts';
 
 let cwd: string;

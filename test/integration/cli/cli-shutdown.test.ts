@@ -4,7 +4,7 @@ import { BY } from '../../support/author.ts';
 import { freshDatabase, freshPrefix, redisUrl, until } from '../../support/fixtures.ts';
 import { metric } from '../../support/http/metrics.ts';
 import { RawConnection } from '../../support/http/raw-http.ts';
-import { startTestNode, type TestNode } from '../../support/node.ts';
+import { startTestNode, type TestNode } from '../../support/nodes/node.ts';
 import { PostgresServer } from '../../support/servers/postgres-server.ts';
 
 const SALE = 'tickets';

@@ -1,9 +1,9 @@
 /** The command `stockade verify`: once, with repairs, and repeatedly while the sale sells. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { type CliOptions, callCli, RunningCli } from '../../support/cli.ts';
+import { type CliOptions, callCli, RunningCli } from '../../support/cli/cli.ts';
 import { RedisKeys } from '../../support/engine/redis-keys.ts';
 import { Load } from '../../support/http/load.ts';
-import { Shop } from '../../support/shop.ts';
+import { Shop } from '../../support/shop/shop.ts';
 
 let shop: Shop;
 let keys: RedisKeys;

@@ -3,10 +3,10 @@ import { tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Check } from '../../../src/cli/doctor/check.ts';
-import { type CliOptions, callCli, runCli } from '../../support/cli.ts';
+import { type CliOptions, callCli, runCli } from '../../support/cli/cli.ts';
 import { emptyDatabase, freshPrefix, redisUrl } from '../../support/fixtures.ts';
-import { freePort } from '../../support/servers/free-port.ts';
 import { PostgresServer } from '../../support/servers/postgres-server.ts';
+import { freePort } from '../../support/servers/process/free-port.ts';
 import { RedisServer } from '../../support/servers/redis-server.ts';
 
 let cwd: string;

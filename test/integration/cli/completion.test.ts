@@ -5,9 +5,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { callCli } from '../../support/cli.ts';
+import { callCli } from '../../support/cli/cli.ts';
+import { hasTerminals, Terminal } from '../../support/cli/terminal.ts';
 import { until } from '../../support/fixtures.ts';
-import { hasTerminals, Terminal } from '../../support/terminal.ts';
 
 let cwd: string;
 

@@ -1,9 +1,9 @@
 /** Commands that do what can't be undone: they ask a person, and refuse where there is nobody to ask. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { callCli } from '../../support/cli.ts';
+import { callCli } from '../../support/cli/cli.ts';
+import { hasTerminals, stockade, Terminal } from '../../support/cli/terminal.ts';
 import { RedisKeys } from '../../support/engine/redis-keys.ts';
-import { Shop } from '../../support/shop.ts';
-import { hasTerminals, stockade, Terminal } from '../../support/terminal.ts';
+import { Shop } from '../../support/shop/shop.ts';
 
 const ORDER = '662207995405477814';
 /** Nothing listens there: a command that asks for anything fails otherwise. */

@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, onTestFinished, test } from 'vitest';
-import { RunningCli } from '../../support/cli.ts';
-import { comparable, runSession, sessionOf } from '../../support/doc-session.ts';
-import { embeddedData } from '../../support/embedded-data.ts';
+import { RunningCli } from '../../support/cli/cli.ts';
+import { comparable, runSession, sessionOf } from '../../support/cli/doc-session.ts';
+import { embeddedData } from '../../support/nodes/embedded-data.ts';
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 const SESSION_LIMIT_MS = 180_000;

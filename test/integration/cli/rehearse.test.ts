@@ -5,13 +5,13 @@ import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest';
 import { BY } from '../../support/author.ts';
-import { callCli, RunningCli, runCli } from '../../support/cli.ts';
+import { callCli, RunningCli, runCli } from '../../support/cli/cli.ts';
+import { gravest, namesIn, rehearsalsIn, reportIn, SMALL, stores } from '../../support/cli/rehearsals.ts';
 import { freshDatabase, freshPrefix, redisAdminUrl, redisUrl, until } from '../../support/fixtures.ts';
-import { startTestNode } from '../../support/node.ts';
-import { gravest, namesIn, rehearsalsIn, reportIn, SMALL, stores } from '../../support/rehearsals.ts';
+import { startTestNode } from '../../support/nodes/node.ts';
 import { PostgresServer } from '../../support/servers/postgres-server.ts';
 import { RedisServer } from '../../support/servers/redis-server.ts';
-import { query } from '../../support/truth.ts';
+import { query } from '../../support/shop/truth.ts';
 
 /** What every node writes at its start and its end. */
 const OF_PROCESSES = ['worker_leases', 'processes'];

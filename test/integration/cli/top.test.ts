@@ -1,10 +1,10 @@
 /** `stockade top` on a node: printed, and drawn in a terminal. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { ConsolePicture } from '../../../src/operations/console/console-operations.ts';
-import { callCli, RunningCli } from '../../support/cli.ts';
+import { callCli, RunningCli } from '../../support/cli/cli.ts';
+import { hasTerminals, stockade, Terminal } from '../../support/cli/terminal.ts';
 import { freshDatabase, freshPrefix, redisUrl, until } from '../../support/fixtures.ts';
-import { startTestNode, type TestNode } from '../../support/node.ts';
-import { hasTerminals, stockade, Terminal } from '../../support/terminal.ts';
+import { startTestNode, type TestNode } from '../../support/nodes/node.ts';
 
 let node: TestNode;
 let env: NodeJS.ProcessEnv;

@@ -2,9 +2,9 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { BuyerClient, OperatorClient } from '../../../src/client/index.ts';
 import { until } from '../../support/fixtures.ts';
-import { startTestNode, type TestNode } from '../../support/node.ts';
-import { TcpProxy } from '../../support/servers/tcp-proxy.ts';
-import { embedded } from '../../support/stores.ts';
+import { startTestNode, type TestNode } from '../../support/nodes/node.ts';
+import { embedded } from '../../support/nodes/stores.ts';
+import { TcpProxy } from '../../support/servers/network/tcp-proxy.ts';
 
 let node: TestNode;
 let operator: OperatorClient;

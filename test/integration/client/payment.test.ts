@@ -15,8 +15,8 @@ import { OperatorClient } from '../../../src/client/index.ts';
 import { problem } from '../../../src/http/server/problem.ts';
 import { BY } from '../../support/author.ts';
 import { until } from '../../support/fixtures.ts';
-import { startTestNode, type TestNode } from '../../support/node.ts';
-import { embedded, expectSold, makeSale } from '../../support/stores.ts';
+import { startTestNode, type TestNode } from '../../support/nodes/node.ts';
+import { embedded, expectSold, makeSale } from '../../support/nodes/stores.ts';
 
 const SECRET = 'whsec_of_the_tests';
 const KEY = 'sk_of_the_tests';

@@ -11,9 +11,9 @@ import { problem } from '../../../src/http/server/problem.ts';
 import { kindOf } from '../../../src/http/server/problem-kinds.ts';
 import { ApiDescription } from '../../fuzz/description.ts';
 import { BY } from '../../support/author.ts';
-import { openBrowser, violationsOn } from '../../support/console-browser.ts';
-import { ExampleShop, type ShopVisit } from '../../support/shop-page.ts';
-import { makeSale } from '../../support/stores.ts';
+import { makeSale } from '../../support/nodes/stores.ts';
+import { openBrowser, violationsOn } from '../../support/pages/console-browser.ts';
+import { ExampleShop, type ShopVisit } from '../../support/pages/shop-page.ts';
 
 const HOUR_MS = 3_600_000;
 

@@ -8,10 +8,10 @@ import { problem } from '../../../src/http/server/problem.ts';
 import { kindOf, type ProblemCode } from '../../../src/http/server/problem-kinds.ts';
 import { ApiDescription, type Schema } from '../../fuzz/description.ts';
 import { BY } from '../../support/author.ts';
-import { openBrowser, violationsOn } from '../../support/console-browser.ts';
 import { until } from '../../support/fixtures.ts';
-import { ExampleShop, type ShopVisit } from '../../support/shop-page.ts';
-import { makeSale } from '../../support/stores.ts';
+import { makeSale } from '../../support/nodes/stores.ts';
+import { openBrowser, violationsOn } from '../../support/pages/console-browser.ts';
+import { ExampleShop, type ShopVisit } from '../../support/pages/shop-page.ts';
 import { inTier } from '../../support/tier.ts';
 
 const api = ApiDescription.read('public');

@@ -11,7 +11,7 @@ import {
   writeDeletion,
 } from '../../../src/sales/deleted-sales.ts';
 import { BY } from '../../support/author.ts';
-import { Shop } from '../../support/shop.ts';
+import { Shop } from '../../support/shop/shop.ts';
 
 let shop: Shop;
 

@@ -25,8 +25,8 @@ import { RedisKeys } from '../../support/engine/redis-keys.ts';
 import { insertOrders } from '../../support/events/event-log.ts';
 import { until } from '../../support/fixtures.ts';
 import { APP_ROLE, allowDeleting, asAdmin } from '../../support/postgres/least-rights.ts';
-import { buyers, Shop } from '../../support/shop.ts';
-import { query } from '../../support/truth.ts';
+import { buyers, Shop } from '../../support/shop/shop.ts';
+import { query } from '../../support/shop/truth.ts';
 
 let shop: Shop;
 let keys: RedisKeys;

@@ -7,7 +7,7 @@ import { intercept, stallAt } from '../../support/engine/intercept.ts';
 import { RedisKeys } from '../../support/engine/redis-keys.ts';
 import { until } from '../../support/fixtures.ts';
 import { allowDeleting } from '../../support/postgres/least-rights.ts';
-import { buyers, Shop } from '../../support/shop.ts';
+import { buyers, Shop } from '../../support/shop/shop.ts';
 
 let shop: Shop;
 let keys: RedisKeys;

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { beforeAll, expect, onTestFinished, test } from 'vitest';
-import { ensureBuilt, STRICT } from '../../support/build.ts';
+import { ensureBuilt, STRICT } from '../../support/nodes/build.ts';
 
 const dist = (file: string) => new URL(`../../../dist/${file}`, import.meta.url).href;
 

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { BuyersPlace, OpenOptions, open, PlaceOutcome, Shop } from '../../../src/index.ts';
 import { freshDatabase, freshPrefix, redisUrl, until } from '../../support/fixtures.ts';
 import { LONG_TIMEOUTS } from '../../support/long-timeouts.ts';
-import { QUEUE } from '../../support/queue.ts';
+import { QUEUE } from '../../support/shop/queue.ts';
 
 const LATER = new Date(Date.now() + 3_600_000).toISOString();
 

@@ -9,7 +9,7 @@ import { homeSegment } from '../../../src/engine/sale/home-segment.ts';
 import { until } from '../../support/fixtures.ts';
 import { Load } from '../../support/http/load.ts';
 import { RedisCluster } from '../../support/servers/redis-cluster.ts';
-import { buyers, Shop } from '../../support/shop.ts';
+import { buyers, Shop } from '../../support/shop/shop.ts';
 import {
   expectKept,
   expectWithinLimit,
@@ -17,7 +17,7 @@ import {
   promisesOf,
   query,
   unitsSold,
-} from '../../support/truth.ts';
+} from '../../support/shop/truth.ts';
 
 const SEGMENTS = 6;
 const STOCK = 100_000;

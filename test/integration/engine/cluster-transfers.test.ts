@@ -15,8 +15,8 @@ import { clusterClient, connect } from '../../../src/redis/clients.ts';
 import { scattered } from '../../../src/redis/send-all.ts';
 import { part } from '../../support/engine/intercept.ts';
 import { freshPrefix } from '../../support/fixtures.ts';
-import { aSale, kinds, type LoadedSale, loadSale, refilled } from '../../support/sales.ts';
 import { RedisCluster } from '../../support/servers/redis-cluster.ts';
+import { aSale, kinds, type LoadedSale, loadSale, refilled } from '../../support/shop/sales.ts';
 
 const STEPS = ['credit', 'raiseEpoch', 'settle'] as const;
 

@@ -17,10 +17,10 @@ import { rebalanceSale } from '../../../src/sales/rebalance.ts';
 import { BY } from '../../support/author.ts';
 import { freshDatabase, freshPrefix, until } from '../../support/fixtures.ts';
 import { Load } from '../../support/http/load.ts';
-import { startTestNode } from '../../support/node.ts';
-import { aSale, kinds, type LoadedSale, loadSale, refilled } from '../../support/sales.ts';
+import { startTestNode } from '../../support/nodes/node.ts';
 import { RedisCluster } from '../../support/servers/redis-cluster.ts';
-import { buyers, Shop } from '../../support/shop.ts';
+import { aSale, kinds, type LoadedSale, loadSale, refilled } from '../../support/shop/sales.ts';
+import { buyers, Shop } from '../../support/shop/shop.ts';
 
 const SEGMENTS = 12;
 

@@ -8,11 +8,11 @@ import { loadConfig } from '../../../src/config/load-config.ts';
 import { MAX_PER_BUYER_LIMIT } from '../../../src/engine/limits.ts';
 import { Keys } from '../../../src/engine/redis/protocol/keys.ts';
 import { BY } from '../../support/author.ts';
-import { callCli, runCli } from '../../support/cli.ts';
+import { callCli, runCli } from '../../support/cli/cli.ts';
 import { freshDatabase, freshPrefix, redisAdminUrl, redisUrl, until } from '../../support/fixtures.ts';
 import { RawConnection, rawRequest } from '../../support/http/raw-http.ts';
-import { startTestNode, type TestNode } from '../../support/node.ts';
-import { expectSold, makeSale } from '../../support/stores.ts';
+import { startTestNode, type TestNode } from '../../support/nodes/node.ts';
+import { expectSold, makeSale } from '../../support/nodes/stores.ts';
 
 const SEGMENTS = 2;
 

@@ -13,10 +13,10 @@ import { BY } from '../../support/author.ts';
 import { freezeTime, settledTurns } from '../../support/engine/frozen-time.ts';
 import { freshDatabase, freshPrefix, until } from '../../support/fixtures.ts';
 import { untilLater, untilTurned } from '../../support/locks/locks.ts';
-import { startTestNode } from '../../support/node.ts';
-import { aSale, kinds, type LoadedSale, loadSale, refilled, served } from '../../support/sales.ts';
+import { startTestNode } from '../../support/nodes/node.ts';
+import { TcpProxy } from '../../support/servers/network/tcp-proxy.ts';
 import { RedisServer } from '../../support/servers/redis-server.ts';
-import { TcpProxy } from '../../support/servers/tcp-proxy.ts';
+import { aSale, kinds, type LoadedSale, loadSale, refilled, served } from '../../support/shop/sales.ts';
 
 /** A limit that no test here reaches. */
 const PATIENT_MS = 20_000;

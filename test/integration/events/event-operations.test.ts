@@ -1,11 +1,11 @@
 /** Order events as operators see them: a whole node with a webhook, its metrics, its dead letters, `stockade events`. */
 import { describe, expect, test } from 'vitest';
-import { callCli, RunningCli } from '../../support/cli.ts';
+import { callCli, RunningCli } from '../../support/cli/cli.ts';
 import { WebhookReceiver } from '../../support/events/webhook-receiver.ts';
 import { freshDatabase, freshPrefix, redisUrl, until } from '../../support/fixtures.ts';
 import { metric } from '../../support/http/metrics.ts';
-import { startTestNode, type TestNode } from '../../support/node.ts';
-import { embedded, makeSale, redisAndPostgres } from '../../support/stores.ts';
+import { startTestNode, type TestNode } from '../../support/nodes/node.ts';
+import { embedded, makeSale, redisAndPostgres } from '../../support/nodes/stores.ts';
 
 const WEBHOOK_SECRET = 'a-secret-between-two-programs';
 

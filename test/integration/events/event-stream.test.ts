@@ -20,10 +20,10 @@ import {
   storiesOf,
 } from '../../support/events/event-log.ts';
 import { until } from '../../support/fixtures.ts';
-import { placed } from '../../support/orders.ts';
 import { asUser, REDIS_USER } from '../../support/postgres/least-rights.ts';
 import { RedisServer } from '../../support/servers/redis-server.ts';
-import { buyers } from '../../support/shop.ts';
+import { placed } from '../../support/shop/orders.ts';
+import { buyers } from '../../support/shop/shop.ts';
 
 test('a committed order has an event with all its members', async () => {
   await using desk = await Desk.open();

@@ -5,8 +5,8 @@ import { WebhookQueue } from '../../../src/events/webhook-queue.ts';
 import { rows } from '../../../src/postgres/database.ts';
 import { insertOrders } from '../../support/events/event-log.ts';
 import { asAdmin } from '../../support/postgres/least-rights.ts';
-import { Shop } from '../../support/shop.ts';
-import { query } from '../../support/truth.ts';
+import { Shop } from '../../support/shop/shop.ts';
+import { query } from '../../support/shop/truth.ts';
 
 const NOWHERE = '9000000000000000000';
 const AT = '2026-11-27T12:00:00.250Z';

@@ -22,7 +22,7 @@ import { expectStories, firstDeliveries, SeenRelayEvents } from '../../support/e
 import { WebhookReceiver } from '../../support/events/webhook-receiver.ts';
 import { until } from '../../support/fixtures.ts';
 import { asAdmin } from '../../support/postgres/least-rights.ts';
-import { query } from '../../support/truth.ts';
+import { query } from '../../support/shop/truth.ts';
 
 const SECRET = 'a-secret-between-two-programs';
 /** Never reached: the receiver is in this process, which may stumble. */

@@ -6,7 +6,7 @@ import { APP_ROLE, asAdmin, asRole, createMigratedDatabase } from '../../support
 import { createDatabase, onServer } from '../../support/servers/create-database.ts';
 import { GivenPostgres } from '../../support/servers/given-postgres.ts';
 import { PostgresServer } from '../../support/servers/postgres-server.ts';
-import { query } from '../../support/truth.ts';
+import { query } from '../../support/shop/truth.ts';
 
 let folder: string;
 let server: PostgresServer;

@@ -4,10 +4,10 @@ import { Redis } from 'ioredis';
 import pg from 'pg';
 import { describe, expect, inject, test } from 'vitest';
 import { emptyDatabase, freshPrefix, redisAdminUrl, until } from '../../support/fixtures.ts';
+import { TcpProxy } from '../../support/servers/network/tcp-proxy.ts';
 import { PostgresServer } from '../../support/servers/postgres-server.ts';
-import { isAlive } from '../../support/servers/process-table.ts';
+import { isAlive } from '../../support/servers/process/process-table.ts';
 import { RedisServer } from '../../support/servers/redis-server.ts';
-import { TcpProxy } from '../../support/servers/tcp-proxy.ts';
 
 /** A client that tells the truth about lost connections: it neither retries nor reconnects. */
 function bluntRedis(url: string): Redis & AsyncDisposable {

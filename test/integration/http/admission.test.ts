@@ -8,8 +8,8 @@ import { describe, expect, test } from 'vitest';
 import { BY } from '../../support/author.ts';
 import { until } from '../../support/fixtures.ts';
 import { RawConnection, rawRequest } from '../../support/http/raw-http.ts';
-import { type Answer, startTestNode, type TestNode } from '../../support/node.ts';
-import { expectSold, onEachStore, redisAndPostgres } from '../../support/stores.ts';
+import { type Answer, startTestNode, type TestNode } from '../../support/nodes/node.ts';
+import { expectSold, onEachStore, redisAndPostgres } from '../../support/nodes/stores.ts';
 
 const HOUR_MS = 3_600_000;
 /** Workers learn of a changed sale one by one, so there is only one. */

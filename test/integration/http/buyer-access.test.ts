@@ -7,12 +7,12 @@ import type { AddressInfo } from 'node:net';
 import { exportJWK, generateKeyPair, type JWTPayload, SignJWT } from 'jose';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { loadConfig } from '../../../src/config/load-config.ts';
-import { callCli } from '../../support/cli.ts';
+import { callCli } from '../../support/cli/cli.ts';
 import { RawConnection, rawRequest } from '../../support/http/raw-http.ts';
-import type { TestNode } from '../../support/node.ts';
-import { startTestNode } from '../../support/node.ts';
-import { expectSold, makeSale, redisAndPostgres } from '../../support/stores.ts';
-import { ordersOf } from '../../support/truth.ts';
+import type { TestNode } from '../../support/nodes/node.ts';
+import { startTestNode } from '../../support/nodes/node.ts';
+import { expectSold, makeSale, redisAndPostgres } from '../../support/nodes/stores.ts';
+import { ordersOf } from '../../support/shop/truth.ts';
 
 const SECRET = 'a secret of more than thirty-two characters';
 const KEY = new TextEncoder().encode(SECRET);

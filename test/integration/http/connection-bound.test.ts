@@ -9,7 +9,7 @@ import { Traffic } from '../../../src/http/server/traffic.ts';
 import { until } from '../../support/fixtures.ts';
 import { ANY_PORT, openHttpServer } from '../../support/http/http-server.ts';
 import { RawConnection, rawRequest } from '../../support/http/raw-http.ts';
-import type { Answer } from '../../support/node.ts';
+import type { Answer } from '../../support/nodes/node.ts';
 
 const GREEDY = '127.0.0.2';
 const PROXY = '127.0.0.3';

@@ -4,14 +4,14 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { homeSegment } from '../../../src/engine/sale/home-segment.ts';
 import { openDatabase } from '../../../src/postgres/database.ts';
 import { givePlaces } from '../../../src/queue/places.ts';
-import { ConsolePage, openBrowser } from '../../support/console-browser.ts';
 import { RedisKeys } from '../../support/engine/redis-keys.ts';
 import { until } from '../../support/fixtures.ts';
-import { startTestNode, type TestNode } from '../../support/node.ts';
+import { startTestNode, type TestNode } from '../../support/nodes/node.ts';
+import { makeSale, redisAndPostgres } from '../../support/nodes/stores.ts';
+import { ConsolePage, openBrowser } from '../../support/pages/console-browser.ts';
 import { asAdmin } from '../../support/postgres/least-rights.ts';
-import { QUEUE } from '../../support/queue.ts';
-import { makeSale, redisAndPostgres } from '../../support/stores.ts';
-import { query } from '../../support/truth.ts';
+import { QUEUE } from '../../support/shop/queue.ts';
+import { query } from '../../support/shop/truth.ts';
 
 const HOSTILE = '<img src=x onerror="document.title=1"><script>document.title=2</script>';
 

@@ -9,8 +9,8 @@ import { Connections } from '../../../src/http/server/connections.ts';
 import { Cors } from '../../../src/http/server/cors.ts';
 import { problem } from '../../../src/http/server/problem.ts';
 import { chooseHttpServer } from '../../../src/node/process/http-server.ts';
-import { openBrowser } from '../../support/console-browser.ts';
 import { ANY_PORT } from '../../support/http/http-server.ts';
+import { openBrowser } from '../../support/pages/console-browser.ts';
 
 const SHOP = 'https://shop.example';
 const BUY = '/v1/sales/tickets/orders';

@@ -6,8 +6,8 @@ import { type OpsHost, serveOps } from '../../../src/http/ops/ops-server.ts';
 import { type PublicHost, servePublic } from '../../../src/http/public/public-server.ts';
 import type { Listener } from '../../../src/http/server/listener.ts';
 import { chooseHttpServer } from '../../../src/node/process/http-server.ts';
-import { openBrowser, violationsOn } from '../../support/console-browser.ts';
 import { ANY_PORT } from '../../support/http/http-server.ts';
+import { openBrowser, violationsOn } from '../../support/pages/console-browser.ts';
 import { inTier } from '../../support/tier.ts';
 
 const OPS = { token: 'a token', sales: {}, queues: {}, orders: {}, buyers: {}, events: {}, console: {} };

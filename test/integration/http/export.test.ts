@@ -14,11 +14,11 @@ import type { Listener } from '../../../src/http/server/listener.ts';
 import { chooseHttpServer } from '../../../src/node/process/http-server.ts';
 import type { Order } from '../../../src/operations/order.ts';
 import type { OrderPage, OrderQuery } from '../../../src/operations/order-list.ts';
-import { callCli } from '../../support/cli.ts';
+import { callCli } from '../../support/cli/cli.ts';
 import { until } from '../../support/fixtures.ts';
-import { startTestNode } from '../../support/node.ts';
-import { redisAndPostgres } from '../../support/stores.ts';
-import { query } from '../../support/truth.ts';
+import { startTestNode } from '../../support/nodes/node.ts';
+import { redisAndPostgres } from '../../support/nodes/stores.ts';
+import { query } from '../../support/shop/truth.ts';
 
 const ORDERS = 200_000;
 const PAGE = 1_000;

@@ -3,8 +3,8 @@ import { expect, test } from 'vitest';
 import { fuzz } from '../../fuzz/fuzz.ts';
 import { Target } from '../../fuzz/target.ts';
 import { seed } from '../../support/fixtures.ts';
-import { startTestNode } from '../../support/node.ts';
-import { redisAndPostgres } from '../../support/stores.ts';
+import { startTestNode } from '../../support/nodes/node.ts';
+import { redisAndPostgres } from '../../support/nodes/stores.ts';
 import { inTier } from '../../support/tier.ts';
 
 const REQUESTS = inTier({ test: 250, release: 2_000 });

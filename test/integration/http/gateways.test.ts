@@ -9,11 +9,11 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { until } from '../../support/fixtures.ts';
 import { RawConnection, rawRequest } from '../../support/http/raw-http.ts';
 import { SaleListener } from '../../support/http/sale-listener.ts';
-import type { Answer, TestNode } from '../../support/node.ts';
-import { startTestNode } from '../../support/node.ts';
-import { QUEUE } from '../../support/queue.ts';
+import type { Answer, TestNode } from '../../support/nodes/node.ts';
+import { startTestNode } from '../../support/nodes/node.ts';
+import { expectSold, makeSale, redisAndPostgres } from '../../support/nodes/stores.ts';
 import { Gateway, type GatewayKind } from '../../support/servers/gateway.ts';
-import { expectSold, makeSale, redisAndPostgres } from '../../support/stores.ts';
+import { QUEUE } from '../../support/shop/queue.ts';
 
 const SECRET = 'a secret of more than thirty-two characters';
 const BODY = '{"quantity":1}';

@@ -6,10 +6,7 @@ import { describe, expect, test } from 'vitest';
 import { BY } from '../../support/author.ts';
 import { freshDatabase, until } from '../../support/fixtures.ts';
 import { RawConnection, rawRequest } from '../../support/http/raw-http.ts';
-import { type Answer, startTestNode, type TestNode } from '../../support/node.ts';
-import { asAdmin } from '../../support/postgres/least-rights.ts';
-import { RedisServer } from '../../support/servers/redis-server.ts';
-import { TcpProxy } from '../../support/servers/tcp-proxy.ts';
+import { type Answer, startTestNode, type TestNode } from '../../support/nodes/node.ts';
 import {
   embedded,
   expectBalanced,
@@ -17,7 +14,10 @@ import {
   makeSale,
   onEachStore,
   redisAndPostgres,
-} from '../../support/stores.ts';
+} from '../../support/nodes/stores.ts';
+import { asAdmin } from '../../support/postgres/least-rights.ts';
+import { TcpProxy } from '../../support/servers/network/tcp-proxy.ts';
+import { RedisServer } from '../../support/servers/redis-server.ts';
 
 const HOUR_MS = 3_600_000;
 /**

@@ -15,8 +15,7 @@ import { BY } from '../../support/author.ts';
 import { until } from '../../support/fixtures.ts';
 import { httpServerKind } from '../../support/http/http-server.ts';
 import { RawConnection, rawRequest } from '../../support/http/raw-http.ts';
-import { type Answer, type RequestSpec, startTestNode, type TestNode } from '../../support/node.ts';
-import { residentBytesOf } from '../../support/servers/process-table.ts';
+import { type Answer, type RequestSpec, startTestNode, type TestNode } from '../../support/nodes/node.ts';
 import {
   expectBalanced,
   expectSold,
@@ -25,7 +24,8 @@ import {
   onOneStore,
   redisAndPostgres,
   type Stage,
-} from '../../support/stores.ts';
+} from '../../support/nodes/stores.ts';
+import { residentBytesOf } from '../../support/servers/process/process-table.ts';
 import { inTier } from '../../support/tier.ts';
 
 /** Of a purchase. */

@@ -3,10 +3,10 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { callCli } from '../../support/cli.ts';
+import { callCli } from '../../support/cli/cli.ts';
 import { until } from '../../support/fixtures.ts';
+import { makeSale, onEachStore } from '../../support/nodes/stores.ts';
 import { allowDeleting } from '../../support/postgres/least-rights.ts';
-import { makeSale, onEachStore } from '../../support/stores.ts';
 
 let folder: string;
 beforeAll(() => {

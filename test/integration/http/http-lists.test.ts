@@ -1,8 +1,8 @@
 /** Lists of orders over HTTP and on the command line. */
 import { expect, test } from 'vitest';
-import { callCli } from '../../support/cli.ts';
-import type { TestNode } from '../../support/node.ts';
-import { onEachStore } from '../../support/stores.ts';
+import { callCli } from '../../support/cli/cli.ts';
+import type { TestNode } from '../../support/nodes/node.ts';
+import { onEachStore } from '../../support/nodes/stores.ts';
 
 async function bought(node: TestNode, saleId: string, buyer: string): Promise<string> {
   const answer = await node.buy(saleId, buyer);

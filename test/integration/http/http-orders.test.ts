@@ -1,11 +1,17 @@
 /** Orders after their purchase, as buyers, operators and the command line see them. */
 import { userInfo } from 'node:os';
 import { describe, expect, test } from 'vitest';
-import { callCli } from '../../support/cli.ts';
+import { callCli } from '../../support/cli/cli.ts';
 import { until } from '../../support/fixtures.ts';
-import { type Answer, startTestNode, type TestNode } from '../../support/node.ts';
-import { expectBalanced, expectSold, makeSale, onEachStore, redisAndPostgres } from '../../support/stores.ts';
-import { query } from '../../support/truth.ts';
+import { type Answer, startTestNode, type TestNode } from '../../support/nodes/node.ts';
+import {
+  expectBalanced,
+  expectSold,
+  makeSale,
+  onEachStore,
+  redisAndPostgres,
+} from '../../support/nodes/stores.ts';
+import { query } from '../../support/shop/truth.ts';
 
 const CARD = '{"payType":"card"}';
 /** Nodes whose buyers pay and redeem at the public port. */

@@ -5,12 +5,12 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Database, openDatabase } from '../../../src/postgres/database.ts';
 import { givePlaces } from '../../../src/queue/places.ts';
-import { callCli } from '../../support/cli.ts';
+import { callCli } from '../../support/cli/cli.ts';
 import { until } from '../../support/fixtures.ts';
-import { startTestNode, type TestNode } from '../../support/node.ts';
-import { QUEUE } from '../../support/queue.ts';
-import { buyers } from '../../support/shop.ts';
-import { makeSale, redisAndPostgres } from '../../support/stores.ts';
+import { startTestNode, type TestNode } from '../../support/nodes/node.ts';
+import { makeSale, redisAndPostgres } from '../../support/nodes/stores.ts';
+import { QUEUE } from '../../support/shop/queue.ts';
+import { buyers } from '../../support/shop/shop.ts';
 
 const LATER = new Date(Date.now() + 3_600_000).toISOString();
 const NOW = '2026-01-01T00:00:00.000Z';

@@ -1,8 +1,8 @@
 /** A sale rebuilt by an operator, at the ops port and on the command line. */
 import { expect, test } from 'vitest';
-import { callCli } from '../../support/cli.ts';
+import { callCli } from '../../support/cli/cli.ts';
 import { until } from '../../support/fixtures.ts';
-import { expectSold, makeSale, onEachStore } from '../../support/stores.ts';
+import { expectSold, makeSale, onEachStore } from '../../support/nodes/stores.ts';
 
 onEachStore((stage) => {
   const recoverOf = (saleId: string, method: 'GET' | 'POST') =>

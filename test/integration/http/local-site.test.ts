@@ -4,8 +4,8 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { RawConnection, rawRequest } from '../../support/http/raw-http.ts';
-import { type Answer, startTestNode, type TestNode } from '../../support/node.ts';
-import { expectSold, makeSale, redisAndPostgres } from '../../support/stores.ts';
+import { type Answer, startTestNode, type TestNode } from '../../support/nodes/node.ts';
+import { expectSold, makeSale, redisAndPostgres } from '../../support/nodes/stores.ts';
 
 let node: TestNode;
 let sale: string;

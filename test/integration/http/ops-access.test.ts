@@ -1,14 +1,14 @@
 /** No client operates a node without its token: every route of the ops port, with every kind of wrong token. */
 import { SignJWT } from 'jose';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { callCli } from '../../support/cli.ts';
+import { callCli } from '../../support/cli/cli.ts';
 import { until } from '../../support/fixtures.ts';
 import { type OpsRoute, opsRoutes } from '../../support/http/ops-routes.ts';
 import { RawConnection, rawRequest } from '../../support/http/raw-http.ts';
-import type { RequestSpec, TestNode } from '../../support/node.ts';
-import { startTestNode } from '../../support/node.ts';
-import { makeSale, redisAndPostgres } from '../../support/stores.ts';
-import { query } from '../../support/truth.ts';
+import type { RequestSpec, TestNode } from '../../support/nodes/node.ts';
+import { startTestNode } from '../../support/nodes/node.ts';
+import { makeSale, redisAndPostgres } from '../../support/nodes/stores.ts';
+import { query } from '../../support/shop/truth.ts';
 
 const JWT_SECRET = 'a-secret-of-more-than-32-characters';
 /** Routes for health checks, which send no token. Their answers reveal nothing. */

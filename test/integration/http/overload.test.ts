@@ -5,11 +5,11 @@ import { describe, expect, test } from 'vitest';
 import { until } from '../../support/fixtures.ts';
 import { metric } from '../../support/http/metrics.ts';
 import { RawConnection, rawRequest } from '../../support/http/raw-http.ts';
-import { startTestNode, type TestNode } from '../../support/node.ts';
+import { startTestNode, type TestNode } from '../../support/nodes/node.ts';
+import { expectSold, makeSale, redisAndPostgres } from '../../support/nodes/stores.ts';
+import { TcpProxy } from '../../support/servers/network/tcp-proxy.ts';
 import { PostgresServer } from '../../support/servers/postgres-server.ts';
-import { residentBytesOf } from '../../support/servers/process-table.ts';
-import { TcpProxy } from '../../support/servers/tcp-proxy.ts';
-import { expectSold, makeSale, redisAndPostgres } from '../../support/stores.ts';
+import { residentBytesOf } from '../../support/servers/process/process-table.ts';
 
 const MB = 1024 * 1024;
 const BUSY = { status: 503, code: 'busy', headers: { 'retry-after': '1' } };

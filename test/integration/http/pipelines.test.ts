@@ -7,9 +7,9 @@ import { Traffic } from '../../../src/http/server/traffic.ts';
 import { until } from '../../support/fixtures.ts';
 import { ANY_PORT, openHttpServer } from '../../support/http/http-server.ts';
 import { RawConnection, rawRequest } from '../../support/http/raw-http.ts';
-import { startTestNode } from '../../support/node.ts';
-import { residentBytesOf } from '../../support/servers/process-table.ts';
-import { redisAndPostgres } from '../../support/stores.ts';
+import { startTestNode } from '../../support/nodes/node.ts';
+import { redisAndPostgres } from '../../support/nodes/stores.ts';
+import { residentBytesOf } from '../../support/servers/process/process-table.ts';
 
 /** More requests than a server reads at once. */
 const PIPELINE = 20_000;

@@ -4,8 +4,8 @@ import { describe, expect, test } from 'vitest';
 import { groupBy } from '../../../src/lib/group-by.ts';
 import { BY } from '../../support/author.ts';
 import { until } from '../../support/fixtures.ts';
-import type { TestNode } from '../../support/node.ts';
-import { expectBalanced, onOneStore } from '../../support/stores.ts';
+import type { TestNode } from '../../support/nodes/node.ts';
+import { expectBalanced, onOneStore } from '../../support/nodes/stores.ts';
 import { inTier } from '../../support/tier.ts';
 
 const BUYERS = inTier({ test: 1_000, release: 100_000 });

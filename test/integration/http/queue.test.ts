@@ -4,8 +4,8 @@ import { commitmentOf } from '../../../src/queue/draw/seed.ts';
 import { BY } from '../../support/author.ts';
 import { until } from '../../support/fixtures.ts';
 import { SaleListener } from '../../support/http/sale-listener.ts';
-import type { Answer, TestNode } from '../../support/node.ts';
-import { expectBalanced, onEachStore } from '../../support/stores.ts';
+import type { Answer, TestNode } from '../../support/nodes/node.ts';
+import { expectBalanced, onEachStore } from '../../support/nodes/stores.ts';
 
 const HOUR_MS = 3_600_000;
 /** Workers learn of a changed sale one by one, so there is only one. */

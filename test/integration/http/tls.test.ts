@@ -1,17 +1,17 @@
 /** TLS to both stores: all traffic uses it, and a server that can't prove its identity gets nothing. */
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { callCli } from '../../support/cli.ts';
+import { callCli } from '../../support/cli/cli.ts';
 import { freshPrefix } from '../../support/fixtures.ts';
-import { startTestNode } from '../../support/node.ts';
+import { startTestNode } from '../../support/nodes/node.ts';
+import { expectSold, makeSale } from '../../support/nodes/stores.ts';
 import { APP_ROLE, asUser, createMigratedDatabase } from '../../support/postgres/least-rights.ts';
 import { Authority } from '../../support/servers/certificates.ts';
 import { PostgresServer } from '../../support/servers/postgres-server.ts';
 import { RedisCluster } from '../../support/servers/redis-cluster.ts';
 import { RedisServer } from '../../support/servers/redis-server.ts';
-import { buyers, Shop } from '../../support/shop.ts';
-import { expectSold, makeSale } from '../../support/stores.ts';
-import { query } from '../../support/truth.ts';
+import { buyers, Shop } from '../../support/shop/shop.ts';
+import { query } from '../../support/shop/truth.ts';
 
 let ours: Authority;
 let another: Authority;

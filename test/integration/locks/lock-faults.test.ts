@@ -8,7 +8,7 @@ import { freezeTime } from '../../support/engine/frozen-time.ts';
 import { until } from '../../support/fixtures.ts';
 import { LockHolder } from '../../support/locks/lock-holder.ts';
 import { isSettled, LockStage, untilLater, untilTurned } from '../../support/locks/locks.ts';
-import type { Predicate } from '../../support/servers/tcp-proxy.ts';
+import type { Predicate } from '../../support/servers/network/tcp-proxy.ts';
 
 const TTL_MS = 10_000;
 /** For tests that let Redis itself end a ttl: nothing else can make it do so. */

@@ -2,10 +2,10 @@
 import { Redis } from 'ioredis';
 import { expect, test } from 'vitest';
 import { lookForEviction } from '../../../src/redis/eviction.ts';
-import { callCli, runCli } from '../../support/cli.ts';
+import { callCli, runCli } from '../../support/cli/cli.ts';
 import { freshDatabase, freshPrefix, redisUrl, until } from '../../support/fixtures.ts';
 import { metric } from '../../support/http/metrics.ts';
-import { startTestNode } from '../../support/node.ts';
+import { startTestNode } from '../../support/nodes/node.ts';
 import { RedisCluster } from '../../support/servers/redis-cluster.ts';
 import { RedisServer } from '../../support/servers/redis-server.ts';
 

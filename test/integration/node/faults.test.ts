@@ -9,11 +9,11 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { MAX_BATCH_ORDERS } from '../../../src/engine/limits.ts';
 import { BY } from '../../support/author.ts';
 import { freshPrefix, until } from '../../support/fixtures.ts';
-import { type Answer, startTestNode, type TestNode } from '../../support/node.ts';
+import { type Answer, startTestNode, type TestNode } from '../../support/nodes/node.ts';
 import { PostgresServer } from '../../support/servers/postgres-server.ts';
 import { RedisServer } from '../../support/servers/redis-server.ts';
+import { expectKept, expectWithinLimit, ordersOf } from '../../support/shop/truth.ts';
 import { inTier } from '../../support/tier.ts';
-import { expectKept, expectWithinLimit, ordersOf } from '../../support/truth.ts';
 
 const SALE = 'tickets';
 /** More units than any of the loads can buy. */

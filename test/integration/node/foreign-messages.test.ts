@@ -2,9 +2,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { RedisKeys } from '../../support/engine/redis-keys.ts';
 import { until } from '../../support/fixtures.ts';
-import { startTestNode, type TestNode } from '../../support/node.ts';
-import { buyers, Shop } from '../../support/shop.ts';
-import { expectSold, makeSale, redisAndPostgres } from '../../support/stores.ts';
+import { startTestNode, type TestNode } from '../../support/nodes/node.ts';
+import { expectSold, makeSale, redisAndPostgres } from '../../support/nodes/stores.ts';
+import { buyers, Shop } from '../../support/shop/shop.ts';
 
 describe('a message that this version does not send', () => {
   let node: TestNode;

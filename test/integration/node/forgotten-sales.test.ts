@@ -5,10 +5,10 @@ import { BY } from '../../support/author.ts';
 import { RedisKeys } from '../../support/engine/redis-keys.ts';
 import { until } from '../../support/fixtures.ts';
 import { metric } from '../../support/http/metrics.ts';
-import { startTestNode, type TestNode } from '../../support/node.ts';
+import { startTestNode, type TestNode } from '../../support/nodes/node.ts';
+import { makeSale, redisAndPostgres } from '../../support/nodes/stores.ts';
 import { asAdmin } from '../../support/postgres/least-rights.ts';
-import { makeSale, redisAndPostgres } from '../../support/stores.ts';
-import { query } from '../../support/truth.ts';
+import { query } from '../../support/shop/truth.ts';
 
 type Stores = Awaited<ReturnType<typeof redisAndPostgres>>;
 

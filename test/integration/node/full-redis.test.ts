@@ -7,8 +7,8 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { RedisKeys } from '../../support/engine/redis-keys.ts';
 import { until } from '../../support/fixtures.ts';
 import { RedisServer } from '../../support/servers/redis-server.ts';
-import { buyers, Shop } from '../../support/shop.ts';
-import { expectKept, expectWithinLimit, ordersOf, promisesOf, unitsSold } from '../../support/truth.ts';
+import { buyers, Shop } from '../../support/shop/shop.ts';
+import { expectKept, expectWithinLimit, ordersOf, promisesOf, unitsSold } from '../../support/shop/truth.ts';
 
 const STOCK = 60;
 const SEGMENTS = 4;

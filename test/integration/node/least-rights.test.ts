@@ -7,7 +7,7 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { assertRights, DELETING_TABLES, TABLE_RIGHTS } from '../../../src/postgres/app-role.ts';
 import { openDatabase, rows } from '../../../src/postgres/database.ts';
 import { migrate } from '../../../src/postgres/migrate.ts';
-import { callCli, runCli } from '../../support/cli.ts';
+import { callCli, runCli } from '../../support/cli/cli.ts';
 import {
   emptyDatabase,
   freshDatabase,
@@ -23,7 +23,7 @@ import {
   OWNER_ROLE,
   REDIS_PASSWORD,
 } from '../../support/postgres/least-rights.ts';
-import { query } from '../../support/truth.ts';
+import { query } from '../../support/shop/truth.ts';
 
 const open: Redis[] = [];
 

@@ -3,14 +3,14 @@ import { describe, expect, test } from 'vitest';
 import { BuyerClient, type SaleUpdate } from '../../../src/client/index.ts';
 import { connectionsWithin, openFilesLimit } from '../../../src/node/process/open-files.ts';
 import { BY } from '../../support/author.ts';
-import { type CrowdResult, crowd } from '../../support/crowd.ts';
 import { until } from '../../support/fixtures.ts';
 import { ListeningCrowd } from '../../support/http/listening-crowd.ts';
 import { metric } from '../../support/http/metrics.ts';
 import { SaleListener } from '../../support/http/sale-listener.ts';
-import { startTestNode, type TestNode } from '../../support/node.ts';
-import { cpuSecondsOf, residentBytesOf } from '../../support/servers/process-table.ts';
-import { embedded, expectSold, makeSale, redisAndPostgres } from '../../support/stores.ts';
+import { type CrowdResult, crowd } from '../../support/nodes/crowd.ts';
+import { startTestNode, type TestNode } from '../../support/nodes/node.ts';
+import { embedded, expectSold, makeSale, redisAndPostgres } from '../../support/nodes/stores.ts';
+import { cpuSecondsOf, residentBytesOf } from '../../support/servers/process/process-table.ts';
 import { inTier } from '../../support/tier.ts';
 
 /** Fewer if this machine does not allow as many open files: half of the connections may be held by listeners. */

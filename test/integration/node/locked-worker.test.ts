@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { BY } from '../../support/author.ts';
-import { startTestNode } from '../../support/node.ts';
-import { redisAndPostgres } from '../../support/stores.ts';
+import { startTestNode } from '../../support/nodes/node.ts';
+import { redisAndPostgres } from '../../support/nodes/stores.ts';
 
 let folder: string;
 

@@ -6,10 +6,10 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { homeSegment } from '../../../src/engine/sale/home-segment.ts';
 import { BY } from '../../support/author.ts';
 import { freshDatabase, freshPrefix, until } from '../../support/fixtures.ts';
-import { type Answer, startTestNode, type TestNode } from '../../support/node.ts';
+import { type Answer, startTestNode, type TestNode } from '../../support/nodes/node.ts';
+import { type Predicate, TcpProxy } from '../../support/servers/network/tcp-proxy.ts';
 import { RedisServer } from '../../support/servers/redis-server.ts';
-import { type Predicate, TcpProxy } from '../../support/servers/tcp-proxy.ts';
-import { ordersOf } from '../../support/truth.ts';
+import { ordersOf } from '../../support/shop/truth.ts';
 
 const STOCK = 500;
 const SEGMENTS = 4;

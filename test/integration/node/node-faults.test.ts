@@ -4,22 +4,22 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { BY } from '../../support/author.ts';
+import { RedisKeys } from '../../support/engine/redis-keys.ts';
+import { freshDatabase, freshPrefix, redisUrl, until } from '../../support/fixtures.ts';
+import { metric } from '../../support/http/metrics.ts';
 import {
   type CrowdAnswer,
   type CrowdOptions,
   crowd,
   everNewBuyers,
   startCrowd,
-} from '../../support/crowd.ts';
-import { RedisKeys } from '../../support/engine/redis-keys.ts';
-import { freshDatabase, freshPrefix, redisUrl, until } from '../../support/fixtures.ts';
-import { metric } from '../../support/http/metrics.ts';
-import { startTestNode, type TestNode } from '../../support/node.ts';
+} from '../../support/nodes/crowd.ts';
+import { startTestNode, type TestNode } from '../../support/nodes/node.ts';
+import { TcpProxy } from '../../support/servers/network/tcp-proxy.ts';
 import { PostgresServer } from '../../support/servers/postgres-server.ts';
 import { RedisServer } from '../../support/servers/redis-server.ts';
-import { TcpProxy } from '../../support/servers/tcp-proxy.ts';
+import { expectKept, expectWithinLimit, ordersOf, query, unitsSold } from '../../support/shop/truth.ts';
 import { inTier } from '../../support/tier.ts';
-import { expectKept, expectWithinLimit, ordersOf, query, unitsSold } from '../../support/truth.ts';
 
 const SALE = 'tickets';
 const PLENTY = 1_000_000;

@@ -2,12 +2,12 @@
 import { Redis } from 'ioredis';
 import { expect, test } from 'vitest';
 import { BY } from '../../support/author.ts';
-import { callCli, RunningCli } from '../../support/cli.ts';
+import { callCli, RunningCli } from '../../support/cli/cli.ts';
 import { freshDatabase, freshPrefix, redisUrl, until } from '../../support/fixtures.ts';
-import { type Answer, type RequestSpec, startTestNode, type TestNode } from '../../support/node.ts';
+import { type Answer, type RequestSpec, startTestNode, type TestNode } from '../../support/nodes/node.ts';
+import { TcpProxy } from '../../support/servers/network/tcp-proxy.ts';
 import { PostgresServer } from '../../support/servers/postgres-server.ts';
 import { RedisServer } from '../../support/servers/redis-server.ts';
-import { TcpProxy } from '../../support/servers/tcp-proxy.ts';
 
 interface OwnStores {
   readonly databaseUrl: string;

@@ -4,11 +4,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeAll, expect, onTestFinished, test } from 'vitest';
 import { Keys } from '../../../src/engine/redis/protocol/keys.ts';
-import { callCli, runCli } from '../../support/cli.ts';
+import { callCli, runCli } from '../../support/cli/cli.ts';
 import { RedisKeys } from '../../support/engine/redis-keys.ts';
 import { emptyDatabase, freshPrefix, redisUrl, until } from '../../support/fixtures.ts';
-import { startTestNode, type TestNode, type TestNodeOptions } from '../../support/node.ts';
-import { embedded } from '../../support/stores.ts';
+import { startTestNode, type TestNode, type TestNodeOptions } from '../../support/nodes/node.ts';
+import { embedded } from '../../support/nodes/stores.ts';
 
 interface Place extends Required<Pick<TestNodeOptions, 'redisUrl' | 'databaseUrl' | 'keyPrefix'>> {}
 

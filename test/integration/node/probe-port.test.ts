@@ -5,10 +5,10 @@ import { serveProbes } from '../../../src/http/ops/probe-server.ts';
 import { BY } from '../../support/author.ts';
 import { freshDatabase, freshPrefix, redisUrl, until } from '../../support/fixtures.ts';
 import { ANY_PORT, openHttpServer } from '../../support/http/http-server.ts';
-import { startTestNode } from '../../support/node.ts';
+import { startTestNode } from '../../support/nodes/node.ts';
+import { redisAndPostgres } from '../../support/nodes/stores.ts';
+import { SyncProgram } from '../../support/nodes/sync-program.ts';
 import { RedisServer } from '../../support/servers/redis-server.ts';
-import { redisAndPostgres } from '../../support/stores.ts';
-import { SyncProgram } from '../../support/sync-program.ts';
 
 const SALE = 'tickets';
 const WITH_PROBES = { PROBE_PORT: '0' };

@@ -3,9 +3,9 @@ import { request } from 'undici';
 import { expect, test } from 'vitest';
 import { version } from '../../../src/node/process/version.ts';
 import { freshDatabase, freshPrefix, redisUrl } from '../../support/fixtures.ts';
-import { startTestNode } from '../../support/node.ts';
-import { embedded, redisAndPostgres } from '../../support/stores.ts';
-import { SyncProgram } from '../../support/sync-program.ts';
+import { startTestNode } from '../../support/nodes/node.ts';
+import { embedded, redisAndPostgres } from '../../support/nodes/stores.ts';
+import { SyncProgram } from '../../support/nodes/sync-program.ts';
 
 /** Its series, and their values. A metric has one type, however many threads have it. */
 function seriesIn(text: string): Map<string, number> {

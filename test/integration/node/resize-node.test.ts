@@ -1,7 +1,7 @@
 /** A resize by route and by command, through a node on each kind of store, while buyers come through its port. */
 import { expect, test } from 'vitest';
-import { callCli } from '../../support/cli.ts';
-import { onEachStore } from '../../support/stores.ts';
+import { callCli } from '../../support/cli/cli.ts';
+import { onEachStore } from '../../support/nodes/stores.ts';
 
 onEachStore((stage) => {
   const resize = (saleId: string, body: object) =>

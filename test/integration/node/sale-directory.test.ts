@@ -7,8 +7,8 @@ import { SaleDirectory } from '../../../src/node/sale-directory.ts';
 import { BY } from '../../support/author.ts';
 import { intercept } from '../../support/engine/intercept.ts';
 import { redisUrl, until } from '../../support/fixtures.ts';
-import { TcpProxy } from '../../support/servers/tcp-proxy.ts';
-import { Shop } from '../../support/shop.ts';
+import { TcpProxy } from '../../support/servers/network/tcp-proxy.ts';
+import { Shop } from '../../support/shop/shop.ts';
 
 /** A directory that hears no messages. */
 function deafTo(backend: Backend, shop: Shop): SaleDirectory {

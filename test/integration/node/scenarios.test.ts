@@ -2,14 +2,14 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { homeSegment } from '../../../src/engine/sale/home-segment.ts';
 import { BY } from '../../support/author.ts';
-import { type CrowdResult, crowd } from '../../support/crowd.ts';
 import { freshDatabase, freshPrefix, redisUrl, seed, until } from '../../support/fixtures.ts';
 import { metric } from '../../support/http/metrics.ts';
-import { startTestNode, type TestNode } from '../../support/node.ts';
+import { type CrowdResult, crowd } from '../../support/nodes/crowd.ts';
+import { startTestNode, type TestNode } from '../../support/nodes/node.ts';
+import { embedded } from '../../support/nodes/stores.ts';
 import { random } from '../../support/random.ts';
-import { embedded } from '../../support/stores.ts';
+import { expectKept, expectWithinLimit, ordersOf, unitsSold } from '../../support/shop/truth.ts';
 import { inTier } from '../../support/tier.ts';
-import { expectKept, expectWithinLimit, ordersOf, unitsSold } from '../../support/truth.ts';
 
 const S1_REQUESTS_EACH = inTier({ test: 20, release: 100 });
 const S3_BUYERS = inTier({ test: 10_000, release: 100_000 });

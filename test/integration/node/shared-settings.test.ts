@@ -3,8 +3,8 @@ import { expect, test } from 'vitest';
 import { openDatabase, rows } from '../../../src/postgres/database.ts';
 import { until } from '../../support/fixtures.ts';
 import { metric } from '../../support/http/metrics.ts';
-import { startTestNode, type TestNode } from '../../support/node.ts';
-import { redisAndPostgres } from '../../support/stores.ts';
+import { startTestNode, type TestNode } from '../../support/nodes/node.ts';
+import { redisAndPostgres } from '../../support/nodes/stores.ts';
 
 const GAUGE = 'stockade_settings_differing';
 const SECRET = 'the purchase token secret of all nodes';

@@ -1,11 +1,11 @@
 /** Traces of purchases, from a node and a sync to a stand-in for a collector. */
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { ensureBuilt } from '../../support/build.ts';
-import { startTestNode, type TestNode } from '../../support/node.ts';
-import { OtlpCollector, type SeenSpan } from '../../support/otlp-collector.ts';
-import { embedded, expectSold, makeSale, redisAndPostgres } from '../../support/stores.ts';
-import { SyncProgram } from '../../support/sync-program.ts';
+import { ensureBuilt } from '../../support/nodes/build.ts';
+import { startTestNode, type TestNode } from '../../support/nodes/node.ts';
+import { embedded, expectSold, makeSale, redisAndPostgres } from '../../support/nodes/stores.ts';
+import { SyncProgram } from '../../support/nodes/sync-program.ts';
 import { until } from '../../support/until.ts';
+import { OtlpCollector, type SeenSpan } from '../../support/watching/otlp-collector.ts';
 
 const ALL = { OTEL_TRACES_SAMPLER: 'always_on' };
 const REQUEST = 'POST /v1/sales/{saleId}/orders';

@@ -10,7 +10,7 @@ import {
   sellAtEach,
   sellOut,
   unlessPossible,
-} from '../../support/fleet.ts';
+} from '../../support/nodes/fleet.ts';
 
 test.skipIf(NO_RELEASE)(
   `nodes of the release before and of this version sell together, until the old ones have left${unlessPossible}`,

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { intercept } from '../../support/engine/intercept.ts';
 import { until } from '../../support/fixtures.ts';
-import { Shop } from '../../support/shop.ts';
+import { Shop } from '../../support/shop/shop.ts';
 
 test('the order arrives while the log of another sale is not drained: it is found', async () => {
   await using shop = await Shop.open();

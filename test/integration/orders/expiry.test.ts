@@ -4,9 +4,9 @@ import { rows } from '../../../src/postgres/database.ts';
 import { BY } from '../../support/author.ts';
 import { deathAt, intercept } from '../../support/engine/intercept.ts';
 import { until } from '../../support/fixtures.ts';
-import { aged, kindsOf, placed } from '../../support/orders.ts';
-import { buyers, Shop } from '../../support/shop.ts';
-import type { Till } from '../../support/till.ts';
+import { aged, kindsOf, placed } from '../../support/shop/orders.ts';
+import { buyers, Shop } from '../../support/shop/shop.ts';
+import type { Till } from '../../support/shop/till.ts';
 
 describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
   let shop: Shop;

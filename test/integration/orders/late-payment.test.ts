@@ -11,10 +11,10 @@ import type { OrderService } from '../../../src/orders/order-service.ts';
 import { BY } from '../../support/author.ts';
 import { breaker, intercept } from '../../support/engine/intercept.ts';
 import { until } from '../../support/fixtures.ts';
-import { aged, kindsOf, placed } from '../../support/orders.ts';
-import { Shop } from '../../support/shop.ts';
-import type { Till } from '../../support/till.ts';
-import { ordersOf } from '../../support/truth.ts';
+import { aged, kindsOf, placed } from '../../support/shop/orders.ts';
+import { Shop } from '../../support/shop/shop.ts';
+import type { Till } from '../../support/shop/till.ts';
+import { ordersOf } from '../../support/shop/truth.ts';
 
 const PAY: OrderChange = { kind: 'pay', payType: 'card' };
 const AUTHOR = { actor: 'test', reason: '' };

@@ -6,11 +6,11 @@ import { rows } from '../../../src/postgres/database.ts';
 import { BY } from '../../support/author.ts';
 import { breaker, intercept } from '../../support/engine/intercept.ts';
 import { until } from '../../support/fixtures.ts';
-import { aged, kindsOf, placed } from '../../support/orders.ts';
 import { asAdmin } from '../../support/postgres/least-rights.ts';
-import { buyers, Shop } from '../../support/shop.ts';
-import type { Till } from '../../support/till.ts';
-import { query } from '../../support/truth.ts';
+import { aged, kindsOf, placed } from '../../support/shop/orders.ts';
+import { buyers, Shop } from '../../support/shop/shop.ts';
+import type { Till } from '../../support/shop/till.ts';
+import { query } from '../../support/shop/truth.ts';
 
 const PAY: OrderChange = { kind: 'pay', payType: 'card' };
 const CANCEL: OrderChange = { kind: 'cancel' };

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { editOrder } from '../../../src/orders/order-edits.ts';
 import { rows } from '../../../src/postgres/database.ts';
 import { insertOrders } from '../../support/events/event-log.ts';
-import { Shop } from '../../support/shop.ts';
+import { Shop } from '../../support/shop/shop.ts';
 
 let shop: Shop;
 let one: string;

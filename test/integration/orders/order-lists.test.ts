@@ -6,7 +6,7 @@ import { ORDER_STATUSES, type OrderStatus } from '../../../src/operations/order-
 import { readOrderPage } from '../../../src/orders/order-pages.ts';
 import { isPlace, PROBED_SALES, readOwnOrders, readOwnOrdersOfSale } from '../../../src/orders/own-orders.ts';
 import { rows } from '../../../src/postgres/database.ts';
-import { Shop } from '../../support/shop.ts';
+import { Shop } from '../../support/shop/shop.ts';
 
 /** As in the table, where an offer is an unpaid order. */
 const STORED = ORDER_STATUSES.filter((status) => status !== 'offered');

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { changeOrder, expireOrders, settleLatePayment } from '../../../src/orders/order-changes.ts';
 import { rows } from '../../../src/postgres/database.ts';
 import { until } from '../../support/fixtures.ts';
-import { Shop } from '../../support/shop.ts';
+import { Shop } from '../../support/shop/shop.ts';
 
 const ORDER = '1001';
 

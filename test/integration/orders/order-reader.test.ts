@@ -7,8 +7,8 @@ import {
   readRefundsDue,
 } from '../../../src/orders/order-reader.ts';
 import { asAdmin } from '../../support/postgres/least-rights.ts';
-import { Shop } from '../../support/shop.ts';
-import { query } from '../../support/truth.ts';
+import { Shop } from '../../support/shop/shop.ts';
+import { query } from '../../support/shop/truth.ts';
 
 let shop: Shop;
 

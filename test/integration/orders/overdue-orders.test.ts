@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { expireOrders } from '../../../src/orders/order-changes.ts';
 import { rows } from '../../../src/postgres/database.ts';
-import { Shop } from '../../support/shop.ts';
+import { Shop } from '../../support/shop/shop.ts';
 
 let shop: Shop;
 

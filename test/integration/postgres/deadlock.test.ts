@@ -12,7 +12,7 @@ import { applyEach } from '../../../src/sync/apply/apply-each.ts';
 import { batchOf } from '../../../src/sync/apply/batch.ts';
 import { BY } from '../../support/author.ts';
 import { emptyDatabase, until } from '../../support/fixtures.ts';
-import { buyers, Shop } from '../../support/shop.ts';
+import { buyers, Shop } from '../../support/shop/shop.ts';
 
 let shop: Shop;
 

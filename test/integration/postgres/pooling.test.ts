@@ -3,12 +3,12 @@ import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, inject, test } from 'vitest';
 import { open } from '../../../src/index.ts';
 import { findSharedSessions } from '../../../src/postgres/session-probe.ts';
-import { callCli } from '../../support/cli.ts';
+import { callCli } from '../../support/cli/cli.ts';
 import { freshDatabase, freshPrefix, redisUrl } from '../../support/fixtures.ts';
-import { startTestNode } from '../../support/node.ts';
+import { startTestNode } from '../../support/nodes/node.ts';
+import { expectSold, makeSale } from '../../support/nodes/stores.ts';
+import { SyncProgram } from '../../support/nodes/sync-program.ts';
 import { PgBouncer } from '../../support/servers/pgbouncer.ts';
-import { expectSold, makeSale } from '../../support/stores.ts';
-import { SyncProgram } from '../../support/sync-program.ts';
 
 let database: string;
 

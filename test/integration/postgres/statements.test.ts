@@ -37,7 +37,7 @@ import { BuyerService } from '../../../src/shop/buyer-service.ts';
 import { BY } from '../../support/author.ts';
 import { emptyDatabase, until } from '../../support/fixtures.ts';
 import { isOf, plain, sqlLiterals } from '../../support/postgres/sql-literals.ts';
-import { Shop } from '../../support/shop.ts';
+import { Shop } from '../../support/shop/shop.ts';
 
 const SOURCE = fileURLToPath(new URL('../../../src', import.meta.url));
 const TABLES =

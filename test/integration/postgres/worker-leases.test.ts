@@ -11,11 +11,11 @@ import { orderIdKey } from '../../../src/postgres/shared-keys.ts';
 import { WorkerLeases } from '../../../src/postgres/worker-leases.ts';
 import { BY } from '../../support/author.ts';
 import { freshDatabase, freshPrefix, redisUrl, seed, until } from '../../support/fixtures.ts';
-import { startTestNode } from '../../support/node.ts';
+import { startTestNode } from '../../support/nodes/node.ts';
 import { asAdmin } from '../../support/postgres/least-rights.ts';
 import { settablePostgresClock } from '../../support/postgres/settable-postgres-clock.ts';
 import { random } from '../../support/random.ts';
-import { query } from '../../support/truth.ts';
+import { query } from '../../support/shop/truth.ts';
 
 const HOUR_MS = 3_600_000;
 const RENEWAL_MS = 300_000;

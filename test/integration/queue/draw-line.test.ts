@@ -10,8 +10,8 @@ import { erasePlaces } from '../../../src/queue/erasure.ts';
 import { readQueue } from '../../../src/queue/queue-state.ts';
 import { BY } from '../../support/author.ts';
 import { until } from '../../support/fixtures.ts';
-import { QUEUE, queued, states } from '../../support/queue.ts';
-import { Shop } from '../../support/shop.ts';
+import { QUEUE, queued, states } from '../../support/shop/queue.ts';
+import { Shop } from '../../support/shop/shop.ts';
 
 const NAMES = Array.from({ length: 40 }, (_, i) => `b${i + 1}`);
 let shop: Shop;

@@ -5,9 +5,9 @@ import { acceptOffer, offerTo } from '../../../src/queue/offers.ts';
 import { leaveQueue, readPlaceOf } from '../../../src/queue/places.ts';
 import { BY } from '../../support/author.ts';
 import { until } from '../../support/fixtures.ts';
-import { aged } from '../../support/orders.ts';
-import { offered, QUEUE, queued, states, untilStates } from '../../support/queue.ts';
-import { Shop } from '../../support/shop.ts';
+import { aged } from '../../support/shop/orders.ts';
+import { offered, QUEUE, queued, states, untilStates } from '../../support/shop/queue.ts';
+import { Shop } from '../../support/shop/shop.ts';
 
 describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
   let shop: Shop;

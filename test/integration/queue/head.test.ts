@@ -6,10 +6,10 @@ import { acceptOffer } from '../../../src/queue/offers.ts';
 import { givePlaces, leaveQueue } from '../../../src/queue/places.ts';
 import { BY } from '../../support/author.ts';
 import { until } from '../../support/fixtures.ts';
-import { aged, kindsOf } from '../../support/orders.ts';
-import { offered, placesOf, QUEUE, queued, states, untilStates } from '../../support/queue.ts';
-import { Shop } from '../../support/shop.ts';
-import type { Till } from '../../support/till.ts';
+import { aged, kindsOf } from '../../support/shop/orders.ts';
+import { offered, placesOf, QUEUE, queued, states, untilStates } from '../../support/shop/queue.ts';
+import { Shop } from '../../support/shop/shop.ts';
+import type { Till } from '../../support/shop/till.ts';
 
 describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
   let shop: Shop;

@@ -1,8 +1,8 @@
 /** The line of a queue, as the head reads it. */
 import { expect, test } from 'vitest';
 import { FifoLine } from '../../../src/queue/line.ts';
-import { QUEUE, queued } from '../../support/queue.ts';
-import { Shop } from '../../support/shop.ts';
+import { QUEUE, queued } from '../../support/shop/queue.ts';
+import { Shop } from '../../support/shop/shop.ts';
 
 test('ranks are compared as numbers: the tenth place does not stand before the second', async () => {
   await using shop = await Shop.open({ backend: 'memory' });

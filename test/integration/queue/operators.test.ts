@@ -7,9 +7,9 @@ import { QueueService } from '../../../src/queue/operators/queue-service.ts';
 import { leaveQueue } from '../../../src/queue/places.ts';
 import { BY } from '../../support/author.ts';
 import { until } from '../../support/fixtures.ts';
-import { offered, QUEUE, queued, states, untilStates } from '../../support/queue.ts';
-import { buyers, Shop } from '../../support/shop.ts';
-import type { Till } from '../../support/till.ts';
+import { offered, QUEUE, queued, states, untilStates } from '../../support/shop/queue.ts';
+import { buyers, Shop } from '../../support/shop/shop.ts';
+import type { Till } from '../../support/shop/till.ts';
 
 let shop: Shop;
 let till: Till;

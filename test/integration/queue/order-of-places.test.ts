@@ -7,9 +7,9 @@ import { markPresent, tidyPresence } from '../../../src/queue/presence.ts';
 import { readQueue } from '../../../src/queue/queue-state.ts';
 import { BY } from '../../support/author.ts';
 import { until } from '../../support/fixtures.ts';
-import { QUEUE, queued, states, untilStates } from '../../support/queue.ts';
-import { buyers, Shop } from '../../support/shop.ts';
-import type { Till } from '../../support/till.ts';
+import { QUEUE, queued, states, untilStates } from '../../support/shop/queue.ts';
+import { buyers, Shop } from '../../support/shop/shop.ts';
+import type { Till } from '../../support/shop/till.ts';
 
 /** Long enough for a test to end within one period and the next. */
 const SECONDS = 3_600;

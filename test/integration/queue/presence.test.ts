@@ -15,9 +15,9 @@ import { readQueue } from '../../../src/queue/queue-state.ts';
 import { offerUnits } from '../../../src/queue/round.ts';
 import { BY } from '../../support/author.ts';
 import { until } from '../../support/fixtures.ts';
-import { QUEUE, queued, states, untilStates } from '../../support/queue.ts';
-import { SeenHead } from '../../support/seen-events.ts';
-import { Shop } from '../../support/shop.ts';
+import { QUEUE, queued, states, untilStates } from '../../support/shop/queue.ts';
+import { SeenHead } from '../../support/shop/seen-events.ts';
+import { Shop } from '../../support/shop/shop.ts';
 
 /** Long enough for a test to end within one period and the next. */
 const SECONDS = 3_600;

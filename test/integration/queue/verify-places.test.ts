@@ -3,8 +3,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { rows } from '../../../src/postgres/database.ts';
 import { acceptOffer } from '../../../src/queue/offers.ts';
 import { leaveQueue } from '../../../src/queue/places.ts';
-import { offered, QUEUE, queued, states, untilStates } from '../../support/queue.ts';
-import { Shop } from '../../support/shop.ts';
+import { offered, QUEUE, queued, states, untilStates } from '../../support/shop/queue.ts';
+import { Shop } from '../../support/shop/shop.ts';
 
 let shop: Shop;
 

@@ -10,8 +10,8 @@ import { BY } from '../../support/author.ts';
 import { breaker, intercept, stallAt } from '../../support/engine/intercept.ts';
 import { RedisKeys } from '../../support/engine/redis-keys.ts';
 import { until } from '../../support/fixtures.ts';
-import { buyers, Shop } from '../../support/shop.ts';
-import { expectKept, ordersOf, promisesOf } from '../../support/truth.ts';
+import { buyers, Shop } from '../../support/shop/shop.ts';
+import { expectKept, ordersOf, promisesOf } from '../../support/shop/truth.ts';
 
 let shop: Shop;
 let keys: RedisKeys;

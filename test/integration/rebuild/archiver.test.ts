@@ -5,7 +5,7 @@ import { Archiver, type ArchiverOptions } from '../../../src/rebuild/archiver.ts
 import { BY } from '../../support/author.ts';
 import { breaker, intercept } from '../../support/engine/intercept.ts';
 import { until } from '../../support/fixtures.ts';
-import { Shop } from '../../support/shop.ts';
+import { Shop } from '../../support/shop/shop.ts';
 
 let shop: Shop;
 let archiver: Archiver | undefined;

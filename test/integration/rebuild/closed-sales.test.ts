@@ -4,8 +4,8 @@ import { BY } from '../../support/author.ts';
 import { RedisKeys } from '../../support/engine/redis-keys.ts';
 import { until } from '../../support/fixtures.ts';
 import { RedisServer } from '../../support/servers/redis-server.ts';
-import { buyers, Shop, type WatchedSync } from '../../support/shop.ts';
-import { query } from '../../support/truth.ts';
+import { buyers, Shop, type WatchedSync } from '../../support/shop/shop.ts';
+import { query } from '../../support/shop/truth.ts';
 
 const released = (shop: Shop, saleId: string) =>
   until(() => shop.isUnlocked(saleId), { what: 'the closed sale is released' });

@@ -8,8 +8,8 @@ import { intercept } from '../../support/engine/intercept.ts';
 import { freshDatabase } from '../../support/fixtures.ts';
 import { asAdmin } from '../../support/postgres/least-rights.ts';
 import { type PostgresClock, settablePostgresClock } from '../../support/postgres/settable-postgres-clock.ts';
-import { Shop } from '../../support/shop.ts';
-import { query } from '../../support/truth.ts';
+import { Shop } from '../../support/shop/shop.ts';
+import { query } from '../../support/shop/truth.ts';
 
 let shop: Shop;
 

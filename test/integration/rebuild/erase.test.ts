@@ -15,9 +15,9 @@ import { BY } from '../../support/author.ts';
 import { breaker, intercept, stallAt } from '../../support/engine/intercept.ts';
 import { RedisKeys } from '../../support/engine/redis-keys.ts';
 import { until } from '../../support/fixtures.ts';
-import { keysWith, tablesWith } from '../../support/id-places.ts';
-import { buyers, Shop, type WatchedSync } from '../../support/shop.ts';
-import type { Till } from '../../support/till.ts';
+import { keysWith, tablesWith } from '../../support/shop/id-places.ts';
+import { buyers, Shop, type WatchedSync } from '../../support/shop/shop.ts';
+import type { Till } from '../../support/shop/till.ts';
 
 /** Too odd to be in any store by chance. */
 const ANNA = 'anna+4711@example.com';

@@ -11,7 +11,7 @@ import { rebuildSale } from '../../../src/rebuild/rebuild.ts';
 import { applySlices, CursorMoved } from '../../../src/sync/apply/apply.ts';
 import { batchOf } from '../../../src/sync/apply/batch.ts';
 import { until } from '../../support/fixtures.ts';
-import { Shop } from '../../support/shop.ts';
+import { Shop } from '../../support/shop/shop.ts';
 
 const ORDER = { orderId: '7', buyerId: 'anna', quantity: 1, key: '' };
 const ENTRY = { seq: 1, previous: '', tail: ORDER.orderId, ordersSoFar: 1, orders: [ORDER] };

@@ -11,8 +11,8 @@ import { RedisKeys } from '../../support/engine/redis-keys.ts';
 import { until } from '../../support/fixtures.ts';
 import { Load } from '../../support/http/load.ts';
 import { RedisServer } from '../../support/servers/redis-server.ts';
-import { buyers, Shop } from '../../support/shop.ts';
-import type { Till } from '../../support/till.ts';
+import { buyers, Shop } from '../../support/shop/shop.ts';
+import type { Till } from '../../support/shop/till.ts';
 import {
   expectKept,
   expectWithinLimit,
@@ -21,7 +21,7 @@ import {
   promisesOf,
   soldTo,
   unitsSold,
-} from '../../support/truth.ts';
+} from '../../support/shop/truth.ts';
 
 const SEGMENTS = 4;
 const STOCK = 40;

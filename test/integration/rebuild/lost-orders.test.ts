@@ -12,10 +12,10 @@ import { readLosses } from '../../../src/rebuild/lost-orders.ts';
 import { RedisKeys } from '../../support/engine/redis-keys.ts';
 import { until } from '../../support/fixtures.ts';
 import { Load } from '../../support/http/load.ts';
+import { TcpProxy } from '../../support/servers/network/tcp-proxy.ts';
 import { RedisServer } from '../../support/servers/redis-server.ts';
-import { TcpProxy } from '../../support/servers/tcp-proxy.ts';
-import { buyers, Shop } from '../../support/shop.ts';
-import type { Till } from '../../support/till.ts';
+import { buyers, Shop } from '../../support/shop/shop.ts';
+import type { Till } from '../../support/shop/till.ts';
 import {
   expectKept,
   expectWithinLimit,
@@ -23,7 +23,7 @@ import {
   type Promised,
   promisesOf,
   unitsSold,
-} from '../../support/truth.ts';
+} from '../../support/shop/truth.ts';
 
 const STOCK = 40;
 

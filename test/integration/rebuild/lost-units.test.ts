@@ -4,7 +4,7 @@ import { BY } from '../../support/author.ts';
 import { intercept } from '../../support/engine/intercept.ts';
 import { RedisKeys } from '../../support/engine/redis-keys.ts';
 import { until } from '../../support/fixtures.ts';
-import { buyers, Shop } from '../../support/shop.ts';
+import { buyers, Shop } from '../../support/shop/shop.ts';
 
 const SEGMENTS = 2;
 

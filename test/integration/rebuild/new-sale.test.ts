@@ -11,9 +11,9 @@ import { BY } from '../../support/author.ts';
 import { deathAt, intercept } from '../../support/engine/intercept.ts';
 import { until } from '../../support/fixtures.ts';
 import { allowDeleting } from '../../support/postgres/least-rights.ts';
-import { aSale } from '../../support/sales.ts';
-import { buyers, Shop } from '../../support/shop.ts';
-import { ordersOf, unitsSold } from '../../support/truth.ts';
+import { aSale } from '../../support/shop/sales.ts';
+import { buyers, Shop } from '../../support/shop/shop.ts';
+import { ordersOf, unitsSold } from '../../support/shop/truth.ts';
 
 let shop: Shop;
 

@@ -17,9 +17,9 @@ import { breaker, intercept, stallAt } from '../../support/engine/intercept.ts';
 import { RedisKeys } from '../../support/engine/redis-keys.ts';
 import { redisAdminUrl, until } from '../../support/fixtures.ts';
 import { afterStatement } from '../../support/postgres/after-statement.ts';
-import { buyers, Shop } from '../../support/shop.ts';
-import type { Till } from '../../support/till.ts';
-import { expectKept, expectWithinLimit, ordersOf, promisesOf, unitsSold } from '../../support/truth.ts';
+import { buyers, Shop } from '../../support/shop/shop.ts';
+import type { Till } from '../../support/shop/till.ts';
+import { expectKept, expectWithinLimit, ordersOf, promisesOf, unitsSold } from '../../support/shop/truth.ts';
 
 let shop: Shop;
 

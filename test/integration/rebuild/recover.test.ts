@@ -10,14 +10,14 @@ import { rebuildSale } from '../../../src/rebuild/rebuild.ts';
 import { ifFreeToRebuild } from '../../../src/rebuild/rebuild-lock.ts';
 import { makeChange } from '../../../src/sales/sale-changes.ts';
 import { BY } from '../../support/author.ts';
-import { callCli, RunningCli } from '../../support/cli.ts';
+import { callCli, RunningCli } from '../../support/cli/cli.ts';
 import { deathAt, intercept } from '../../support/engine/intercept.ts';
 import { RedisKeys } from '../../support/engine/redis-keys.ts';
 import { until } from '../../support/fixtures.ts';
-import { TcpProxy } from '../../support/servers/tcp-proxy.ts';
-import { buyers, Shop } from '../../support/shop.ts';
-import type { Till } from '../../support/till.ts';
-import { expectKept, ordersOf, promisesOf, unitsSold } from '../../support/truth.ts';
+import { TcpProxy } from '../../support/servers/network/tcp-proxy.ts';
+import { buyers, Shop } from '../../support/shop/shop.ts';
+import type { Till } from '../../support/shop/till.ts';
+import { expectKept, ordersOf, promisesOf, unitsSold } from '../../support/shop/truth.ts';
 
 const MAX_HELD = 15_000;
 

@@ -12,10 +12,10 @@ import { rebuildSale } from '../../../src/rebuild/rebuild.ts';
 import { SaleService } from '../../../src/shop/sale-service.ts';
 import { deathAt, intercept } from '../../support/engine/intercept.ts';
 import { until } from '../../support/fixtures.ts';
-import { buyers, Shop, type ShopOptions } from '../../support/shop.ts';
+import { buyers, Shop, type ShopOptions } from '../../support/shop/shop.ts';
+import type { Till } from '../../support/shop/till.ts';
+import { expectKept, ordersOf, type Promised, promisesOf } from '../../support/shop/truth.ts';
 import { inTier } from '../../support/tier.ts';
-import type { Till } from '../../support/till.ts';
-import { expectKept, ordersOf, type Promised, promisesOf } from '../../support/truth.ts';
 
 const WHO = { actor: 'otto', reason: 'more came' };
 /** Far below a purchase's deadline. How long buyers wait is what `npm run bench:resize` measures. */

@@ -4,7 +4,7 @@ import { rows } from '../../../src/postgres/database.ts';
 import { countLiveOrders } from '../../../src/sales/live-orders.ts';
 import { seed, until } from '../../support/fixtures.ts';
 import { random } from '../../support/random.ts';
-import { Shop } from '../../support/shop.ts';
+import { Shop } from '../../support/shop/shop.ts';
 
 let shop: Shop;
 let saleId: string;

@@ -6,8 +6,8 @@ import { rebalanceSale } from '../../../src/sales/rebalance.ts';
 import { BY } from '../../support/author.ts';
 import { deathAt, intercept } from '../../support/engine/intercept.ts';
 import { until } from '../../support/fixtures.ts';
-import { kinds } from '../../support/sales.ts';
-import { Shop } from '../../support/shop.ts';
+import { kinds } from '../../support/shop/sales.ts';
+import { Shop } from '../../support/shop/shop.ts';
 
 const SEGMENTS = 4;
 

@@ -22,8 +22,8 @@ import { hidingChanges } from '../../support/engine/hiding-changes.ts';
 import { breaker, deathAt, intercept } from '../../support/engine/intercept.ts';
 import { until } from '../../support/fixtures.ts';
 import { asAdmin } from '../../support/postgres/least-rights.ts';
-import { buyers, Shop } from '../../support/shop.ts';
-import { query } from '../../support/truth.ts';
+import { buyers, Shop } from '../../support/shop/shop.ts';
+import { query } from '../../support/shop/truth.ts';
 
 let shop: Shop;
 

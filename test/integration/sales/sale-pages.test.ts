@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { parseSaleQuery, type SaleQuery, salePages } from '../../../src/operations/sale-list.ts';
 import { BY } from '../../support/author.ts';
-import { Shop } from '../../support/shop.ts';
+import { Shop } from '../../support/shop/shop.ts';
 
 let shop: Shop;
 

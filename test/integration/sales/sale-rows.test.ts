@@ -15,9 +15,9 @@ import {
 } from '../../../src/sales/sale-rows.ts';
 import { BY } from '../../support/author.ts';
 import { asAdmin } from '../../support/postgres/least-rights.ts';
-import { aSale } from '../../support/sales.ts';
-import { Shop } from '../../support/shop.ts';
-import { query } from '../../support/truth.ts';
+import { aSale } from '../../support/shop/sales.ts';
+import { Shop } from '../../support/shop/shop.ts';
+import { query } from '../../support/shop/truth.ts';
 
 let shop: Shop;
 

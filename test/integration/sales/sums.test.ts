@@ -15,7 +15,7 @@ import {
   readWantedSegments,
 } from '../../../src/sales/ledger.ts';
 import { changesSince, readTruth } from '../../../src/verify/truth.ts';
-import { Shop } from '../../support/shop.ts';
+import { Shop } from '../../support/shop/shop.ts';
 
 const NOTHING = { count: 0, units: 0, ageS: 0 };
 const STOCK = 1_000;

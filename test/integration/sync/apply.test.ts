@@ -9,8 +9,8 @@ import { type Batch, batchOf, type Slice } from '../../../src/sync/apply/batch.t
 import { seed, until } from '../../support/fixtures.ts';
 import { asAdmin } from '../../support/postgres/least-rights.ts';
 import { type Random, random } from '../../support/random.ts';
-import { Shop } from '../../support/shop.ts';
-import { query } from '../../support/truth.ts';
+import { Shop } from '../../support/shop/shop.ts';
+import { query } from '../../support/shop/truth.ts';
 
 let shop: Shop;
 let nextOrder: number;

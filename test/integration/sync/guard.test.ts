@@ -7,9 +7,9 @@ import { BY } from '../../support/author.ts';
 import { breaker, intercept } from '../../support/engine/intercept.ts';
 import { RedisKeys } from '../../support/engine/redis-keys.ts';
 import { until } from '../../support/fixtures.ts';
-import { TcpProxy } from '../../support/servers/tcp-proxy.ts';
-import { buyers, Shop } from '../../support/shop.ts';
-import { expectKept, expectWithinLimit, ordersOf, promisesOf, unitsSold } from '../../support/truth.ts';
+import { TcpProxy } from '../../support/servers/network/tcp-proxy.ts';
+import { buyers, Shop } from '../../support/shop/shop.ts';
+import { expectKept, expectWithinLimit, ordersOf, promisesOf, unitsSold } from '../../support/shop/truth.ts';
 
 let shop: Shop;
 let keys: RedisKeys;

@@ -5,9 +5,9 @@ import { PostgresLocks, type SaleLocks } from '../../../src/postgres/sale-locks.
 import { intercept } from '../../support/engine/intercept.ts';
 import { until } from '../../support/fixtures.ts';
 import { Load } from '../../support/http/load.ts';
-import { Shop, type SyncSpec, type WatchedSync } from '../../support/shop.ts';
-import { SyncProgram } from '../../support/sync-program.ts';
-import { expectKept, ordersOf } from '../../support/truth.ts';
+import { SyncProgram } from '../../support/nodes/sync-program.ts';
+import { Shop, type SyncSpec, type WatchedSync } from '../../support/shop/shop.ts';
+import { expectKept, ordersOf } from '../../support/shop/truth.ts';
 
 /** Far more than a hand-over takes, on a busy machine. A buyer whose sale nobody takes waits longer. */
 const LONGEST_WAIT_MS = 5_000;

@@ -12,7 +12,7 @@ import { Load } from '../../support/http/load.ts';
 import { allowDeleting, asAdmin } from '../../support/postgres/least-rights.ts';
 import { random } from '../../support/random.ts';
 import { PostgresServer } from '../../support/servers/postgres-server.ts';
-import { buyers, Shop } from '../../support/shop.ts';
+import { buyers, Shop } from '../../support/shop/shop.ts';
 import {
   expectKept,
   expectWithinLimit,
@@ -20,7 +20,7 @@ import {
   promisesOf,
   query,
   unitsSold,
-} from '../../support/truth.ts';
+} from '../../support/shop/truth.ts';
 
 let shop: Shop;
 

@@ -11,9 +11,9 @@ import { breaker, deathAt, intercept } from '../../support/engine/intercept.ts';
 import { RedisKeys } from '../../support/engine/redis-keys.ts';
 import { until } from '../../support/fixtures.ts';
 import { asAdmin } from '../../support/postgres/least-rights.ts';
-import { buyers, Shop } from '../../support/shop.ts';
-import { acceptFour, soldSix } from '../../support/sold-sales.ts';
-import { query } from '../../support/truth.ts';
+import { buyers, Shop } from '../../support/shop/shop.ts';
+import { acceptFour, soldSix } from '../../support/shop/sold-sales.ts';
+import { query } from '../../support/shop/truth.ts';
 
 let shop: Shop;
 let keys: RedisKeys;

@@ -14,8 +14,8 @@ import { redisUrl, until } from '../../support/fixtures.ts';
 import { Load } from '../../support/http/load.ts';
 import { asAdmin, asUser } from '../../support/postgres/least-rights.ts';
 import { RedisCluster } from '../../support/servers/redis-cluster.ts';
-import { buyers, Shop } from '../../support/shop.ts';
-import { query } from '../../support/truth.ts';
+import { buyers, Shop } from '../../support/shop/shop.ts';
+import { query } from '../../support/shop/truth.ts';
 
 const SEGMENTS = 2;
 const LIMIT = 2;

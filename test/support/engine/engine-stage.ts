@@ -20,7 +20,7 @@ import type {
 import { Engine, type EngineOptions } from '../../../src/engine/purchase/engine.ts';
 import { homeSegment } from '../../../src/engine/sale/home-segment.ts';
 import { rulesOf } from '../../../src/engine/sale/rules.ts';
-import { aSale } from '../sales.ts';
+import { aSale } from '../shop/sales.ts';
 import { freezeTime } from './frozen-time.ts';
 import { aPurchase } from './purchases.ts';
 import { ScriptedTakes } from './scripted-takes.ts';

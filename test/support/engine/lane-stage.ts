@@ -13,7 +13,7 @@ import type { LivePurchase } from '../../../src/engine/purchase/purchase.ts';
 import type { HandedBack } from '../../../src/engine/purchase/settle.ts';
 import { PurchasesUnderWay } from '../../../src/engine/purchase/under-way.ts';
 import { TickScheduler } from '../../../src/lib/tick-scheduler.ts';
-import { aSale } from '../sales.ts';
+import { aSale } from '../shop/sales.ts';
 import { elapse, freezeTime } from './frozen-time.ts';
 import { aPurchase, codesOf } from './purchases.ts';
 import { ScriptedTakes } from './scripted-takes.ts';

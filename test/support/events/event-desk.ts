@@ -3,7 +3,7 @@
 import { EventRelay, type RelayOptions } from '../../../src/events/relay.ts';
 import { type Database, rows } from '../../../src/postgres/database.ts';
 import { until } from '../fixtures.ts';
-import { Shop, type ShopOptions } from '../shop.ts';
+import { Shop, type ShopOptions } from '../shop/shop.ts';
 import { insertEvent, insertOrders, readStream, SeenRelayEvents } from './event-log.ts';
 
 export const MAX_EVENTS = 100_000;

@@ -1,5 +1,5 @@
 import { request } from 'node:http';
-import { type Answer, readAnswer } from '../node.ts';
+import { type Answer, readAnswer } from '../nodes/node.ts';
 
 export interface AskedOnce {
   readonly method?: string;

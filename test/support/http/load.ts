@@ -1,5 +1,5 @@
-import type { Till } from '../till.ts';
-import type { Promised } from '../truth.ts';
+import type { Till } from '../shop/till.ts';
+import type { Promised } from '../shop/truth.ts';
 
 export interface LoadOptions {
   /** Lines of buyers; each line has one purchase under way. */

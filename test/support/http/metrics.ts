@@ -1,4 +1,4 @@
-import type { TestNode } from '../node.ts';
+import type { TestNode } from '../nodes/node.ts';
 
 /** The value of a metric on a node, summed over its labels; 0 if it was never counted. */
 export async function metric(node: TestNode, name: string): Promise<number> {

@@ -4,7 +4,7 @@
  */
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
-import { type Answer, readAnswer } from '../node.ts';
+import { type Answer, readAnswer } from '../nodes/node.ts';
 
 export class RawConnection implements Disposable {
   /** Resolves when the connection is closed, by either end. */

@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import { until } from '../fixtures.ts';
-import { ServerProcess } from '../servers/server-process.ts';
+import { ServerProcess } from '../servers/process/server-process.ts';
 
 const PROGRAM = fileURLToPath(new URL('./lock-holder-program.mjs', import.meta.url));
 

@@ -7,8 +7,8 @@ import { vi } from 'vitest';
 import { fenced } from '../../../src/locks/fenced.ts';
 import { Locks } from '../../../src/locks/locks.ts';
 import { turn } from '../engine/frozen-time.ts';
+import { TcpProxy } from '../servers/network/tcp-proxy.ts';
 import { RedisServer } from '../servers/redis-server.ts';
-import { TcpProxy } from '../servers/tcp-proxy.ts';
 
 /** So short that a reconnection takes many steps, and that no ttl ends within one. */
 const STEP_MS = 5;

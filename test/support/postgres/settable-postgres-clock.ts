@@ -3,7 +3,7 @@
  * own.
  */
 
-import { query } from '../truth.ts';
+import { query } from '../shop/truth.ts';
 import { APP_ROLE, asAdmin } from './least-rights.ts';
 
 export interface PostgresClock {

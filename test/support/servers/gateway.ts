@@ -4,8 +4,8 @@ import { writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { findServer } from '../../../scripts/servers.mjs';
-import { freePort } from './free-port.ts';
-import { ServerProcess } from './server-process.ts';
+import { freePort } from './process/free-port.ts';
+import { ServerProcess } from './process/server-process.ts';
 
 export type GatewayKind = 'nginx' | 'haproxy';
 

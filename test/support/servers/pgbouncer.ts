@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import pg from 'pg';
 import { findServer } from '../../../scripts/servers.mjs';
 import { APP_ROLE, OWNER_ROLE } from '../postgres/least-rights.ts';
-import { freePort } from './free-port.ts';
 import { postgresAccount } from './postgres-account.ts';
-import { ServerProcess } from './server-process.ts';
+import { freePort } from './process/free-port.ts';
+import { ServerProcess } from './process/server-process.ts';
 
 export type PoolMode = 'session' | 'transaction' | 'statement';
 

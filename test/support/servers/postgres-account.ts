@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import type { Account } from './server-process.ts';
+import type { Account } from './process/server-process.ts';
 
 /** Postgres and PgBouncer refuse to run as root. Then they run as the account of Postgres' package, or else as nobody. */
 export function postgresAccount(): Account | undefined {

@@ -5,10 +5,10 @@ import pg from 'pg';
 import { findServer } from '../../../scripts/servers.mjs';
 import type { Certificate } from './certificates.ts';
 import { createDatabase } from './create-database.ts';
-import { freePort } from './free-port.ts';
 import { postgresAccount } from './postgres-account.ts';
-import { childrenOf, familyCpuSecondsOf, isAlive } from './process-table.ts';
-import { ServerProcess, ServerStartError } from './server-process.ts';
+import { freePort } from './process/free-port.ts';
+import { childrenOf, familyCpuSecondsOf, isAlive } from './process/process-table.ts';
+import { ServerProcess, ServerStartError } from './process/server-process.ts';
 
 const portAttempts = 5;
 const answerLimitMs = 1_000;

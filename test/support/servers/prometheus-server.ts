@@ -3,8 +3,8 @@ import { copyFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { findServer } from '../../../scripts/servers.mjs';
-import { freePort } from './free-port.ts';
-import { ServerProcess } from './server-process.ts';
+import { freePort } from './process/free-port.ts';
+import { ServerProcess } from './process/server-process.ts';
 
 const RULES = fileURLToPath(new URL('../../../deploy/prometheus/alerts.yml', import.meta.url));
 

@@ -9,9 +9,9 @@ import { Redis } from 'ioredis';
 import { findServer } from '../../../scripts/servers.mjs';
 import { asUser, REDIS_PASSWORD, REDIS_USER } from '../postgres/least-rights.ts';
 import type { Certificate } from './certificates.ts';
-import { freePort } from './free-port.ts';
+import { TcpProxy } from './network/tcp-proxy.ts';
+import { freePort } from './process/free-port.ts';
 import { RedisServer } from './redis-server.ts';
-import { TcpProxy } from './tcp-proxy.ts';
 
 const SLOTS = 16_384;
 const PRIMARIES = 3;

@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { findServer } from '../../../scripts/servers.mjs';
 import { REDIS_PASSWORD, REDIS_USER, usersOfRedis } from '../postgres/least-rights.ts';
 import type { Certificate } from './certificates.ts';
-import { freePort } from './free-port.ts';
-import { cpuSecondsOf } from './process-table.ts';
-import { ServerProcess, ServerStartError } from './server-process.ts';
+import { freePort } from './process/free-port.ts';
+import { cpuSecondsOf } from './process/process-table.ts';
+import { ServerProcess, ServerStartError } from './process/server-process.ts';
 
 const portAttempts = 5;
 const answerLimitMs = 1_000;

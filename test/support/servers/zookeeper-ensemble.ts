@@ -2,8 +2,8 @@ import { writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { findServer } from '../../../scripts/servers.mjs';
-import { freePort } from './free-port.ts';
-import { ServerProcess } from './server-process.ts';
+import { freePort } from './process/free-port.ts';
+import { ServerProcess } from './process/server-process.ts';
 
 /** ZooKeeper's unit of time: a session times out after 2 to 20 of them. */
 const tickTimeMs = 200;

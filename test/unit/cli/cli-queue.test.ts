@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { linesOfFile } from '../../../src/cli/queue/lines-of-file.ts';
-import { callCli } from '../../support/cli.ts';
+import { callCli } from '../../support/cli/cli.ts';
 import { linesOf, type MadeDraw, madeDraw } from '../../support/queue/drawn-file.ts';
 
 let cwd: string;

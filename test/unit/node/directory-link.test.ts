@@ -4,7 +4,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { Directory, SaleListener, SaleView } from '../../../src/engine/board/directory.ts';
 import { PortCalls } from '../../../src/lib/port-calls.ts';
 import { DirectoryLink, directoryHandlers } from '../../../src/node/worker/directory-link.ts';
-import { aSale } from '../../support/sales.ts';
+import { aSale } from '../../support/shop/sales.ts';
 
 const view: SaleView = {
   record: { sale: aSale({ id: 'sale' }), state: 'open', generation: 1, epoch: 1 },

@@ -6,7 +6,7 @@ import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join, posix } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
-import { anchorsOf, localLinksIn } from '../../support/markdown.ts';
+import { anchorsOf, localLinksIn } from '../../support/pages/markdown.ts';
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 const SKIPPED = new Set(['node_modules', 'dist', 'coverage']);

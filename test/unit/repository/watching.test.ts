@@ -1,7 +1,7 @@
 /** The board and the alert rules of deploy/: they name metrics that exist, and sections that say what to do. */
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { anchorsOf } from '../../support/markdown.ts';
+import { anchorsOf } from '../../support/pages/markdown.ts';
 import { alerts, boardQueries, metricsIn } from '../../support/watching/queries.ts';
 
 const read = (path: string) => readFileSync(new URL(`../../../${path}`, import.meta.url), 'utf8');

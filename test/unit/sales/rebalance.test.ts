@@ -2,7 +2,7 @@ import { beforeEach, expect, test } from 'vitest';
 import { StaleGeneration } from '../../../src/engine/errors.ts';
 import { MemoryBackend } from '../../../src/engine/memory/memory-backend.ts';
 import { leftsOf, makeMoves } from '../../../src/sales/rebalance.ts';
-import { aSale, type LoadedSale, loadSale } from '../../support/sales.ts';
+import { aSale, type LoadedSale, loadSale } from '../../support/shop/sales.ts';
 
 let sale: LoadedSale;
 

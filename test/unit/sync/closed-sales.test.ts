@@ -1,7 +1,7 @@
 /** Which of the closed sales a scan returns, page by page. */
 import { beforeEach, describe, expect, test } from 'vitest';
 import { type ClosedSales, LogScanner } from '../../../src/sync/reconciler/log-scanner.ts';
-import { headAt, type ScannedSale, ScannedShop } from '../../support/scanned-shop.ts';
+import { headAt, type ScannedSale, ScannedShop } from '../../support/shop/scanned-shop.ts';
 
 let shop: ScannedShop;
 let scanner: LogScanner;

@@ -1,7 +1,7 @@
 /** Which of the sales that are not closed a scan returns as needing work, and what it learns of their logs. */
 import { beforeEach, describe, expect, test } from 'vitest';
 import { isAnnounced, isAsWanted, LogScanner } from '../../../src/sync/reconciler/log-scanner.ts';
-import { headAt, R1, type ScannedSale, ScannedShop } from '../../support/scanned-shop.ts';
+import { headAt, R1, type ScannedSale, ScannedShop } from '../../support/shop/scanned-shop.ts';
 
 let shop: ScannedShop;
 

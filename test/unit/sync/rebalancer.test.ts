@@ -7,7 +7,7 @@ import { SaleLog } from '../../../src/sync/apply/sale-log.ts';
 import type { SyncStores } from '../../../src/sync/held/sync-stores.ts';
 import { Rebalancer } from '../../../src/sync/rebalancer.ts';
 import { elapse, freezeTime } from '../../support/engine/frozen-time.ts';
-import { aSale, type LoadedSale, loadSale } from '../../support/sales.ts';
+import { aSale, type LoadedSale, loadSale } from '../../support/shop/sales.ts';
 
 interface Held {
   readonly sale: LoadedSale;

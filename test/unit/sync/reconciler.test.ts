@@ -6,7 +6,7 @@ import type { HeldSales } from '../../../src/sync/held/held-sales.ts';
 import type { SyncStores } from '../../../src/sync/held/sync-stores.ts';
 import { Reconciler } from '../../../src/sync/reconciler/reconciler.ts';
 import { freezeTime, settledTurns } from '../../support/engine/frozen-time.ts';
-import { headAt, type ScannedSale, ScannedShop } from '../../support/scanned-shop.ts';
+import { headAt, type ScannedSale, ScannedShop } from '../../support/shop/scanned-shop.ts';
 
 /** What the replaced parts find, and in which order all parts are called. */
 const world = vi.hoisted(() => {

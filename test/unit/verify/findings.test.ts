@@ -10,7 +10,7 @@ import { foreignWriteIn } from '../../../src/verify/foreign-write.ts';
 import { judge, reportOf } from '../../../src/verify/judge.ts';
 import { judgeStrays, MAX_STRAYS, stray } from '../../../src/verify/stray-findings.ts';
 import type { Truth } from '../../../src/verify/truth.ts';
-import { aSale } from '../../support/sales.ts';
+import { aSale } from '../../support/shop/sales.ts';
 
 const NOTHING = { count: 0, units: 0, ageS: 0 };
 const ROW = { sale: aSale({ id: 'sale', stock: 20, segments: 2 }), state: 'open', generation: 4, stock: 14 };

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import type { Backend, HeldOrder, LogPosition } from '../../../src/engine/contract.ts';
 import { MemoryBackend } from '../../../src/engine/memory/memory-backend.ts';
 import { LogOrders } from '../../../src/verify/log-orders.ts';
-import { aSale, loadSale } from '../../support/sales.ts';
+import { aSale, loadSale } from '../../support/shop/sales.ts';
 
 const held = (orderId: string, seq: number): HeldOrder => ({ orderId, quantity: 1, key: '', seq });
 

@@ -5,7 +5,7 @@ import type { VerifyReport } from '../../../src/operations/verify-report.ts';
 import type { Look } from '../../../src/verify/finding.ts';
 import { judge, reportOf } from '../../../src/verify/judge.ts';
 import type { Truth } from '../../../src/verify/truth.ts';
-import { aSale } from '../../support/sales.ts';
+import { aSale } from '../../support/shop/sales.ts';
 
 const NOTHING = { count: 0, units: 0, ageS: 0 };
 const CURSOR = { saleId: 'sale', segment: 0, generation: 1, seq: 3, tail: '1003', orders: 3, units: 3 };

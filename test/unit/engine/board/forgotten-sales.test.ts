@@ -7,7 +7,7 @@ import { BOARD_POLL_MS } from '../../../../src/engine/limits.ts';
 import { monotonicMs } from '../../../../src/lib/monotonic.ts';
 import { SaleDirectory } from '../../../../src/node/sale-directory.ts';
 import { elapse, freezeTime, settledTurns } from '../../../support/engine/frozen-time.ts';
-import { aSale } from '../../../support/sales.ts';
+import { aSale } from '../../../support/shop/sales.ts';
 
 /** In this time the directory has read the epochs of all sales whose counter has changed. */
 const POLLED_MS = 500;

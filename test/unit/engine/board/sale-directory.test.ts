@@ -5,7 +5,7 @@ import type { Backend, BackendEvents } from '../../../../src/engine/contract.ts'
 import { monotonicMs } from '../../../../src/lib/monotonic.ts';
 import { SaleDirectory } from '../../../../src/node/sale-directory.ts';
 import { freezeTime } from '../../../support/engine/frozen-time.ts';
-import { aSale } from '../../../support/sales.ts';
+import { aSale } from '../../../support/shop/sales.ts';
 
 const EPOCH = 3;
 

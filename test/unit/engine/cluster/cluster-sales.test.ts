@@ -8,7 +8,7 @@ import { Keys } from '../../../../src/engine/redis/protocol/keys.ts';
 import type { RawSnapshot, Scripts } from '../../../../src/engine/redis/protocol/scripts.ts';
 import { rulesOf } from '../../../../src/engine/sale/rules.ts';
 import type { Command, Reply } from '../../../../src/redis/send-all.ts';
-import { aSale } from '../../../support/sales.ts';
+import { aSale } from '../../../support/shop/sales.ts';
 
 const KEYS = new Keys('p:');
 const replyError = (message: string) => Object.assign(new Error(message), { name: 'ReplyError' });

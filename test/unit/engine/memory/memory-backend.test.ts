@@ -2,7 +2,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { StaleGeneration } from '../../../../src/engine/errors.ts';
 import { MemoryBackend } from '../../../../src/engine/memory/memory-backend.ts';
-import { aSale, kinds, type LoadedSale, loadSale, refilled } from '../../../support/sales.ts';
+import { aSale, kinds, type LoadedSale, loadSale, refilled } from '../../../support/shop/sales.ts';
 
 let backend: MemoryBackend;
 let sale: LoadedSale;

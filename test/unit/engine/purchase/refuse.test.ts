@@ -2,7 +2,7 @@ import { describe, expect, it, vi } from 'vitest';
 import type { Outcome, Purchase, Sale, SaleState, TokenFault } from '../../../../src/engine/contract.ts';
 import { isFinal, isHopeless, judge, type SaleFacts } from '../../../../src/engine/purchase/refuse.ts';
 import { aLivePurchase, aPurchase } from '../../../support/engine/purchases.ts';
-import { aSale } from '../../../support/sales.ts';
+import { aSale } from '../../../support/shop/sales.ts';
 
 const STARTS_AT = Date.UTC(2026, 0, 1);
 const ENDS_AT = Date.UTC(2027, 0, 1);

@@ -7,11 +7,11 @@
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { Agent, request } from 'undici';
-import { OpsClient } from '../../src/cli/command/ops-client.ts';
-import { loadConfig } from '../../src/config/load-config.ts';
+import { OpsClient } from '../../../src/cli/command/ops-client.ts';
+import { loadConfig } from '../../../src/config/load-config.ts';
+import { LONG_TIMEOUTS } from '../long-timeouts.ts';
+import { ServerProcess } from '../servers/process/server-process.ts';
 import { mainProgram, STRICT } from './build.ts';
-import { LONG_TIMEOUTS } from './long-timeouts.ts';
-import { ServerProcess } from './servers/server-process.ts';
 
 /** Much more than a node logs in a test, even at level trace. */
 const MAX_LOG_BYTES = 64 * 1024 * 1024;

@@ -14,7 +14,7 @@ import {
   type TakeOrder,
   type TakeReply,
   type Watermark,
-} from '../../src/engine/contract.ts';
+} from '../../../src/engine/contract.ts';
 
 let salesBuilt = 0;
 

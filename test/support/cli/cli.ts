@@ -4,10 +4,10 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import { STRICT } from './build.ts';
-import { until } from './until.ts';
+import { STRICT } from '../nodes/build.ts';
+import { until } from '../until.ts';
 
-const MAIN = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
+const MAIN = fileURLToPath(new URL('../../../dist/cli/main.js', import.meta.url));
 const LIMIT_MS = 180_000;
 
 export interface CliResult {
@@ -52,7 +52,7 @@ async function callAlone(args: readonly string[], { env = {}, cwd }: CliOptions)
   process.argv = [process.execPath, MAIN, ...args];
   if (cwd !== undefined) process.chdir(cwd);
   try {
-    const { runCommandLine } = await import('../../src/cli/command-line.ts');
+    const { runCommandLine } = await import('../../../src/cli/command-line.ts');
     const exitCode = await runCommandLine(process.argv, { PATH: process.env.PATH, ...env });
     return { exitCode, signal: null, ...written };
   } finally {

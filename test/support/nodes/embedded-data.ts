@@ -8,8 +8,8 @@ import { mkdir, rename, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { inject } from 'vitest';
+import { until } from '../until.ts';
 import { startTestNode } from './node.ts';
-import { until } from './until.ts';
 
 const LIMIT_MS = 180_000;
 /** The folder of PGlite in a node's data folder. */

@@ -3,8 +3,8 @@ import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { type Browser, chromium, type Page } from 'playwright-core';
-import { findServer } from '../../scripts/servers.mjs';
-import type { TestNode } from './node.ts';
+import { findServer } from '../../../scripts/servers.mjs';
+import type { TestNode } from '../nodes/node.ts';
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 

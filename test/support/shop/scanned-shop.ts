@@ -1,10 +1,16 @@
 /** The sales of a shop as a scan of the reconciler sees them, in Postgres, in the backend, and as sync knows them. */
-import type { ExpectedSale, LogHead, LogPosition, LogRead, SaleVersion } from '../../src/engine/contract.ts';
-import { rulesOf } from '../../src/engine/sale/rules.ts';
-import type { SaleHead } from '../../src/sales/sale-rows.ts';
-import { SaleLog } from '../../src/sync/apply/sale-log.ts';
-import type { HeldSales } from '../../src/sync/held/held-sales.ts';
-import type { SyncStores } from '../../src/sync/held/sync-stores.ts';
+import type {
+  ExpectedSale,
+  LogHead,
+  LogPosition,
+  LogRead,
+  SaleVersion,
+} from '../../../src/engine/contract.ts';
+import { rulesOf } from '../../../src/engine/sale/rules.ts';
+import type { SaleHead } from '../../../src/sales/sale-rows.ts';
+import { SaleLog } from '../../../src/sync/apply/sale-log.ts';
+import type { HeldSales } from '../../../src/sync/held/held-sales.ts';
+import type { SyncStores } from '../../../src/sync/held/sync-stores.ts';
 
 export interface ScannedSale {
   readonly head: SaleHead;

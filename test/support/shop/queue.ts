@@ -1,9 +1,9 @@
 /** Queues for tests. */
 import { expect } from 'vitest';
-import { rows } from '../../src/postgres/database.ts';
-import type { Place, PlaceState } from '../../src/queue/place.ts';
-import { givePlaces } from '../../src/queue/places.ts';
-import { until } from './fixtures.ts';
+import { rows } from '../../../src/postgres/database.ts';
+import type { Place, PlaceState } from '../../../src/queue/place.ts';
+import { givePlaces } from '../../../src/queue/places.ts';
+import { until } from '../fixtures.ts';
 import type { Shop } from './shop.ts';
 
 /** A queue in which nobody is ever absent. */

@@ -5,7 +5,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Client, type Dispatcher } from 'undici';
-import type { Promised } from './truth.ts';
+import type { Promised } from '../shop/truth.ts';
 
 const ANSWER_LIMIT_MS = 40_000;
 /** Pause between two attempts of a buyer without an answer. It is short to keep tests fast. */

@@ -4,12 +4,12 @@
  * would delay its end.
  */
 import { afterAll, beforeAll, describe, expect } from 'vitest';
-import type { SaleStatus } from '../../src/operations/sale-operations.ts';
-import { BY } from './author.ts';
+import type { SaleStatus } from '../../../src/operations/sale-operations.ts';
+import { BY } from '../author.ts';
+import { freshDatabase, freshPrefix, redisUrl } from '../fixtures.ts';
+import { inTier } from '../tier.ts';
 import { embeddedData } from './embedded-data.ts';
-import { freshDatabase, freshPrefix, redisUrl } from './fixtures.ts';
 import { startTestNode, type TestNode, type TestNodeOptions } from './node.ts';
-import { inTier } from './tier.ts';
 
 /** A node with nothing under way must end well before the grace is over. */
 const END_LIMIT_MS = 30_000;

@@ -1,6 +1,6 @@
 /** Finds a text, such as a buyer's id, wherever a shop has stored it. */
 import type { Redis } from 'ioredis';
-import { type Database, rows } from '../../src/postgres/database.ts';
+import { type Database, rows } from '../../../src/postgres/database.ts';
 
 /** The tables with a row that contains the text. */
 export async function tablesWith(db: Database, text: string): Promise<string[]> {

@@ -4,9 +4,9 @@ import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Browser, Page } from 'playwright-core';
 // @ts-expect-error The example is JavaScript.
-import { createShop } from '../../examples/shop-page/server.js';
-import { startTestNode, type TestNode } from './node.ts';
-import { embedded } from './stores.ts';
+import { createShop } from '../../../examples/shop-page/server.js';
+import { startTestNode, type TestNode } from '../nodes/node.ts';
+import { embedded } from '../nodes/stores.ts';
 
 const JWT_SECRET = 'a-secret-of-the-tests-with-enough-characters';
 const WAIT_MS = 90_000;
@@ -29,7 +29,7 @@ export class ExampleShop implements AsyncDisposable {
   static async open(env: Record<string, string> = {}): Promise<ExampleShop> {
     const settings = {
       ...{ shopUrl: '', opsUrl: '', opsToken: '', saleId: '', jwtSecret: JWT_SECRET },
-      client: new URL('../../dist/client/', import.meta.url),
+      client: new URL('../../../dist/client/', import.meta.url),
     };
     const server: Server = createShop(settings);
     server.listen(0, '127.0.0.1');

@@ -1,6 +1,6 @@
 /** A shop whose nodes have two versions: the release to upgrade from, and this one. All use the same stores. */
 import { expect } from 'vitest';
-import { emptyDatabase, freshPrefix, redisAdminUrl, until } from './fixtures.ts';
+import { emptyDatabase, freshPrefix, redisAdminUrl, until } from '../fixtures.ts';
 import { type Answer, startTestNode, type TestNode } from './node.ts';
 import { buildRelease, OLDER_RELEASE, whyNotBuildable } from './releases.ts';
 

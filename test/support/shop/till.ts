@@ -1,8 +1,8 @@
-import type { Board } from '../../src/engine/board/board.ts';
-import type { Outcome, Purchase, SaleVersion } from '../../src/engine/contract.ts';
-import type { Engine } from '../../src/engine/purchase/engine.ts';
-import type { SaleDirectory } from '../../src/node/sale-directory.ts';
-import type { Buy } from '../../src/orders/late-payment.ts';
+import type { Board } from '../../../src/engine/board/board.ts';
+import type { Outcome, Purchase, SaleVersion } from '../../../src/engine/contract.ts';
+import type { Engine } from '../../../src/engine/purchase/engine.ts';
+import type { SaleDirectory } from '../../../src/node/sale-directory.ts';
+import type { Buy } from '../../../src/orders/late-payment.ts';
 
 interface TillParts {
   readonly board: Board;

@@ -1,7 +1,7 @@
 /** Reads what Postgres holds of a sale, and compares it with the answers that buyers got. */
 import pg from 'pg';
 import { expect } from 'vitest';
-import type { Outcome } from '../../src/engine/contract.ts';
+import type { Outcome } from '../../../src/engine/contract.ts';
 
 const LIVE = new Set(['unpaid', 'paid', 'redeemed']);
 

@@ -22,7 +22,7 @@ export const OLDER_RELEASE: Release = {
   commit: 'effd7c0246d8faa32701549777eebb4d5ef7124d',
 };
 
-const root = fileURLToPath(new URL('../..', import.meta.url));
+const root = fileURLToPath(new URL('../../..', import.meta.url));
 const run = promisify(execFile);
 const git = (...args: string[]) =>
   execFileSync('git', ['-C', root, ...args], { encoding: 'utf8', stdio: 'pipe' }).trim();

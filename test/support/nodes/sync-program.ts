@@ -1,6 +1,7 @@
 /** `stockade sync` under test: a process of its own. Its directory outlives it, so that it can be started again. */
+
+import { ServerProcess } from '../servers/process/server-process.ts';
 import { mainProgram, STRICT } from './build.ts';
-import { ServerProcess } from './servers/server-process.ts';
 
 const MAX_LOG_BYTES = 64 * 1024 * 1024;
 

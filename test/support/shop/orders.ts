@@ -1,7 +1,7 @@
 /** Orders for tests of what happens after the purchase. */
 import { expect } from 'vitest';
-import type { Purchase } from '../../src/engine/contract.ts';
-import { rows } from '../../src/postgres/database.ts';
+import type { Purchase } from '../../../src/engine/contract.ts';
+import { rows } from '../../../src/postgres/database.ts';
 import type { Shop } from './shop.ts';
 import type { Till } from './till.ts';
 

@@ -1,9 +1,9 @@
 /** A command in a pseudo-terminal, as a person runs it: with keys, and a size that may change. `script` makes the terminal. */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { mainProgram } from './build.ts';
+import { mainProgram } from '../nodes/build.ts';
+import { until } from '../until.ts';
 import type { CliOptions } from './cli.ts';
-import { until } from './until.ts';
 
 /** That of Linux; the one of macOS has other options. */
 const SCRIPT = '/usr/bin/script';

@@ -1,9 +1,9 @@
 /** What tests of `stockade rehearse` share: its stores, its report, and what it has left. */
-import type { RehearsalReport } from '../../src/cli/rehearse/report/report.ts';
-import { isRehearsal } from '../../src/engine/sale/rehearsal.ts';
-import { freshPrefix, redisUrl } from './fixtures.ts';
-import type { PostgresServer } from './servers/postgres-server.ts';
-import { query } from './truth.ts';
+import type { RehearsalReport } from '../../../src/cli/rehearse/report/report.ts';
+import { isRehearsal } from '../../../src/engine/sale/rehearsal.ts';
+import { freshPrefix, redisUrl } from '../fixtures.ts';
+import type { PostgresServer } from '../servers/postgres-server.ts';
+import { query } from '../shop/truth.ts';
 
 /** A crowd that a busy machine serves too; `--good` is no subject of these tests. */
 export const SMALL = [
