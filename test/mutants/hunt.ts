@@ -1,14 +1,15 @@
 /** Plants mutants one after another, not side by side: tests have deadlines, and would slow each other down. */
-import { reachOfTests } from './coverage.ts';
-import type { Population } from './find-mutants.ts';
-import { judge, type Setup, type Verdict } from './judge.ts';
+
+import { Stores } from './copies/stores.ts';
+import type { Outcome } from './copies/suites.ts';
+import { Tree } from './copies/trees.ts';
 import type { Mutant } from './mutant.ts';
+import type { Population } from './mutators/find-mutants.ts';
 import { lineOf } from './report.ts';
-import { Stores } from './stores.ts';
-import type { Outcome } from './suites.ts';
-import { TestPlan } from './test-plan.ts';
-import { Tree } from './trees.ts';
-import type { Verdicts } from './verdicts.ts';
+import { reachOfTests } from './verdicts/coverage.ts';
+import { judge, type Setup, type Verdict } from './verdicts/judge.ts';
+import { TestPlan } from './verdicts/test-plan.ts';
+import type { Verdicts } from './verdicts/verdicts.ts';
 
 export type Draw = Iterable<Mutant, void, 'again' | undefined>;
 

@@ -6,27 +6,26 @@
  *   npm run mutants -- --files src/sync,src/verify  mutants of two folders
  *   npm run mutants -- --only 1f0c5a7be2            one mutant again
  *
- *   find-mutants.ts -> all mutants: StrykerJS's for TypeScript (typescript.ts), our own for Lua and SQL (lua-mutator.ts,
- *                      sql-mutator.ts), without those that are not bugs (equivalent.ts)
- *   hunt.ts         -> runs the following, in this order:
- *   trees.ts        -> copies of the repository in which mutants are planted
- *   coverage.ts     -> a dry run of all tests: which test reaches which mutant
- *   sample.ts       -> draws some mutants, by a seed
- *   judge.ts        -> runs the tests that reach a mutant, the cheap ones first (test-plan.ts), until one fails (suites.ts)
- *   verdicts.ts     -> keeps the result of each mutant, so that a run that was stopped can be continued
+ *   mutators/   finds all mutants (find-mutants.ts): StrykerJS's for TypeScript (typescript.ts), our own for Lua and SQL
+ *               (lua-mutator.ts, sql-mutator.ts), without those that are not bugs (equivalent.ts); sample.ts draws some, by a seed
+ *   copies/     has the copies of the repository in which mutants are planted (trees.ts), and runs tests there (suites.ts)
+ *   verdicts/   finds out by a dry run which test reaches which mutant (coverage.ts), and runs the tests that reach a mutant, the
+ *               cheap ones first (judge.ts, test-plan.ts), until one fails; verdicts.ts keeps each result, so that a run that was
+ *               stopped can be continued
+ *   hunt.ts     calls them in turn
  *
  * StrykerJS's own runner is not used, because it does not reach code in processes that tests start, in threads, in Redis and in
  * Postgres.
  */
 import { fileURLToPath } from 'node:url';
 import { withoutEquivalent } from './equivalent.ts';
-import { findMutants } from './find-mutants.ts';
 import { hunt } from './hunt.ts';
 import type { Mutant } from './mutant.ts';
+import { findMutants } from './mutators/find-mutants.ts';
+import { Sample } from './mutators/sample.ts';
 import { HELP, type Options, optionsFrom } from './options.ts';
 import { listed, summaryOf, textOf } from './report.ts';
-import { Sample } from './sample.ts';
-import { Verdicts } from './verdicts.ts';
+import { Verdicts } from './verdicts/verdicts.ts';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 /** Share of the planted mutants that must be killed. */

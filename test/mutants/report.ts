@@ -1,6 +1,7 @@
 /** The results of a run, for people and for programs. */
-import type { Verdict } from './judge.ts';
+
 import { KINDS, type Kind, type Mutant } from './mutant.ts';
+import type { Verdict } from './verdicts/judge.ts';
 
 const SHOWN_CHARACTERS = 100;
 

@@ -7,8 +7,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { findMutants, type Population } from '../mutants/find-mutants.ts';
 import { hunt } from '../mutants/hunt.ts';
+import { findMutants, type Population } from '../mutants/mutators/find-mutants.ts';
 import { listed, summaryOf, textOf } from '../mutants/report.ts';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));

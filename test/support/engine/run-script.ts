@@ -118,7 +118,7 @@ export function runSource(
   }
 }
 
-/** `npm run mutants` runs a test for the mutants of the scripts that it has run (test/mutants/mutant-switch.ts). */
+/** `npm run mutants` runs a test for the mutants of the scripts that it has run (test/mutants/copies/mutant-switch.ts). */
 function noteForMutants(script: string): void {
   (globalThis as { __stryker__?: { ran?(script: string): void } }).__stryker__?.ran?.(script);
 }

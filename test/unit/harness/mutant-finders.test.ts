@@ -3,12 +3,12 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import { type Equivalent, withoutEquivalent } from '../../mutants/equivalent.ts';
-import { findMutants, migrationChanges } from '../../mutants/find-mutants.ts';
-import { luaChanges, parseLua } from '../../mutants/lua-mutator.ts';
 import { type Change, KINDS, type Mutant, mutantsOf, mutated } from '../../mutants/mutant.ts';
-import { Sample, shares } from '../../mutants/sample.ts';
-import { sqlChanges } from '../../mutants/sql-mutator.ts';
-import { instrument } from '../../mutants/typescript.ts';
+import { findMutants, migrationChanges } from '../../mutants/mutators/find-mutants.ts';
+import { luaChanges, parseLua } from '../../mutants/mutators/lua-mutator.ts';
+import { Sample, shares } from '../../mutants/mutators/sample.ts';
+import { sqlChanges } from '../../mutants/mutators/sql-mutator.ts';
+import { instrument } from '../../mutants/mutators/typescript.ts';
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 /** Instrumenting everything takes too long for a unit test. */

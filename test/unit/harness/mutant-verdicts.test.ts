@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
 import { type Mutant, mutantsOf } from '../../mutants/mutant.ts';
-import { Verdicts } from '../../mutants/verdicts.ts';
+import { Verdicts } from '../../mutants/verdicts/verdicts.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'stockade-verdicts-'));
 const root = join(folder, 'repository/');

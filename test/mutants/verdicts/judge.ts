@@ -2,11 +2,11 @@
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import type { Mutant } from './mutant.ts';
-import type { Stores } from './stores.ts';
-import { type Outcome, runTests } from './suites.ts';
+import type { Stores } from '../copies/stores.ts';
+import { type Outcome, runTests } from '../copies/suites.ts';
+import type { Tree } from '../copies/trees.ts';
+import type { Mutant } from '../mutant.ts';
 import type { TestGroup, TestPlan } from './test-plan.ts';
-import type { Tree } from './trees.ts';
 
 const LIMIT_FACTOR = 3;
 const LIMIT_EXTRA_MS = 15_000;

@@ -8,8 +8,10 @@ export default defineConfig({
   cacheDir: '.cache',
   test: {
     include: ['test/**/*.test.ts'],
-    ...(process.env.MUTANTS_STORES === undefined ? {} : { globalSetup: ['test/mutants/global-setup.ts'] }),
-    setupFiles: ['test/mutants/record-reach.ts'],
+    ...(process.env.MUTANTS_STORES === undefined
+      ? {}
+      : { globalSetup: ['test/mutants/copies/global-setup.ts'] }),
+    setupFiles: ['test/mutants/copies/record-reach.ts'],
     testTimeout: 200_000,
     hookTimeout: 200_000,
     fileParallelism: false,

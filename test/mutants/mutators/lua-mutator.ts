@@ -1,6 +1,6 @@
 /** Bugs in Lua: conditions negated, comparisons shifted, operands and statements dropped, numbers off by one. */
 import { type Chunk, type Expression, type Node, parse, type Statement } from 'luaparse';
-import type { Change } from './mutant.ts';
+import type { Change } from '../mutant.ts';
 
 /** Another operator whose result differs at the boundary, or everywhere else. */
 const SHIFTED: Readonly<Record<string, readonly string[]>> = {

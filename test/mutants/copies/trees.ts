@@ -20,8 +20,8 @@ import {
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { promisify } from 'node:util';
-import { SWITCH_MODULE } from './find-mutants.ts';
-import { type Mutant, mutated } from './mutant.ts';
+import { type Mutant, mutated } from '../mutant.ts';
+import { SWITCH_MODULE } from '../mutators/find-mutants.ts';
 import type { SwitchState } from './mutant-switch.ts';
 
 /** Files that are not in git, or are linked. */

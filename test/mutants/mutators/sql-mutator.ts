@@ -3,7 +3,7 @@
  *
  * It works on tokens without a grammar, so some results are not valid SQL. Those that Postgres refuses don't count (judge.ts).
  */
-import type { Change } from './mutant.ts';
+import type { Change } from '../mutant.ts';
 import { sqlTokens, type Token } from './sql-tokens.ts';
 
 const SHIFTED: Readonly<Record<string, readonly string[]>> = {

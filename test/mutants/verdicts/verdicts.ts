@@ -6,9 +6,9 @@ import { createHash } from 'node:crypto';
 import { appendFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { copiedFiles } from '../copies/trees.ts';
+import type { Mutant } from '../mutant.ts';
 import type { Verdict } from './judge.ts';
-import type { Mutant } from './mutant.ts';
-import { copiedFiles } from './trees.ts';
 
 type Line = Omit<Verdict, 'mutant'> & { readonly id: string };
 

@@ -2,8 +2,8 @@
 import { type ChildProcess, fork, spawn } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import type { SeedReport } from '../sim/run.ts';
-import type { Task } from '../sim/seed-processes.ts';
+import type { SeedReport } from '../../sim/run.ts';
+import type { Task } from '../../sim/seed-processes.ts';
 import type { StoreUrls } from './stores.ts';
 
 export const SIMULATION = 'test/sim/main.ts';
@@ -66,7 +66,7 @@ async function runVitest(
   const result = join(root, RESULT);
   rmSync(result, { force: true });
   const program = join(root, 'node_modules/vitest/vitest.mjs');
-  const args = ['run', '--config', 'test/mutants/vitest.config.ts', '--outputFile', result, ...files];
+  const args = ['run', '--config', 'test/mutants/copies/vitest.config.ts', '--outputFile', result, ...files];
   const env = { ...process.env, ...(stores && { MUTANTS_STORES: JSON.stringify(stores) }) };
   // In its own process group, so that a test that hangs is ended with everything it has started.
   const child = spawn(process.execPath, [program, ...args], {

@@ -3,7 +3,7 @@
  * switch with a name. `mutant-switch.ts`, which the copy imports, knows which one is on.
  */
 import { Instrumenter } from '@stryker-mutator/instrumenter';
-import type { Change } from './mutant.ts';
+import type { Change } from '../mutant.ts';
 
 type Logger = ConstructorParameters<typeof Instrumenter>[0];
 

@@ -1,6 +1,6 @@
 /** Draws mutants by a seed: each kind has its share, and within a kind each mutant is equally likely. */
-import { random } from '../support/random.ts';
-import { KINDS, type Kind, type Mutant } from './mutant.ts';
+import { random } from '../../support/random.ts';
+import { KINDS, type Kind, type Mutant } from '../mutant.ts';
 
 /** Most of the code is TypeScript, but much of the code that moves units is Lua and SQL. */
 const SHARES: Readonly<Record<Kind, number>> = { ts: 0.6, lua: 0.2, sql: 0.2 };

@@ -11,10 +11,10 @@ import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { needsStores, SIMULATION } from '../copies/suites.ts';
+import type { Mutant } from '../mutant.ts';
+import { functionAt } from '../mutators/find-mutants.ts';
 import type { Reach } from './coverage.ts';
-import { functionAt } from './find-mutants.ts';
-import type { Mutant } from './mutant.ts';
-import { needsStores, SIMULATION } from './suites.ts';
 
 /** Unit tests that take less time are run together, because starting vitest takes as long. */
 const LONG_UNIT_TEST_MS = 10_000;

@@ -17,10 +17,10 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import type { Sighting } from './mutant-switch.ts';
-import type { Stores } from './stores.ts';
-import { needsStores, type Outcome, runTests, SIMULATION, testFiles } from './suites.ts';
-import type { Tree } from './trees.ts';
+import type { Sighting } from '../copies/mutant-switch.ts';
+import type { Stores } from '../copies/stores.ts';
+import { needsStores, type Outcome, runTests, SIMULATION, testFiles } from '../copies/suites.ts';
+import type { Tree } from '../copies/trees.ts';
 
 const CACHE = join(tmpdir(), 'stockade-mutants-reach');
 const DRY_LIMIT_MS = 400_000;

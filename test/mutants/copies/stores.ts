@@ -3,8 +3,8 @@
  */
 import { Redis } from 'ioredis';
 import pg from 'pg';
-import { PostgresServer } from '../support/servers/postgres-server.ts';
-import { RedisServer } from '../support/servers/redis-server.ts';
+import { PostgresServer } from '../../support/servers/postgres-server.ts';
+import { RedisServer } from '../../support/servers/redis-server.ts';
 
 const ANSWER_LIMIT_MS = 5_000;
 /** Each test leaves a database behind, so Postgres is replaced after this many mutants. */

@@ -1,8 +1,8 @@
 /** Finds all mutants of all kinds, from which a sample is drawn. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { type Change, type Mutant, mutantsOf } from '../mutant.ts';
 import { luaChanges } from './lua-mutator.ts';
-import { type Change, type Mutant, mutantsOf } from './mutant.ts';
 import { sqlChanges } from './sql-mutator.ts';
 import { instrument } from './typescript.ts';
 
