@@ -84,7 +84,7 @@ it('kills mutants that tests notice, and names the others', { timeout: TIMEOUT_M
   const killed = [
     mutantIn('src/locks/lock-keys.ts', 'ConditionalExpression', "name === ''"),
     mutantIn(release, 'ConditionNegated', ''),
-    mutantIn('src/postgres/migrations/021-deleted-sales.sql', 'StatementDropped', "order_ids := '{}'"),
+    mutantIn('src/postgres/migrations/024-queue-aftermath.sql', 'StatementDropped', "order_ids := '{}'"),
   ];
   // The type of the reply says that it never is this text.
   const invalid = mutantIn('src/locks/lock-scripts.ts', 'StringLiteral', 'refused');
