@@ -6,12 +6,12 @@ import { type CpuReaders, type CpuSeconds, measureCpu } from '../support/cpu-met
 import { BenchFailure } from '../support/failure.ts';
 import { answersBetween, backlog, meanBatch, type NodeFigures } from '../support/metrics-text.ts';
 import type { StockadeNode } from '../support/stockade-node.ts';
-import { runWrk } from '../support/wrk.ts';
-import type { WrkReport } from '../support/wrk-output.ts';
+import { runWrk } from '../support/wrk/wrk.ts';
+import type { WrkReport } from '../support/wrk/wrk-output.ts';
 import type { SellingPhase } from './phases.ts';
 import { perRequest, type Traffic } from './traffic.ts';
 
-const SCRIPT = fileURLToPath(new URL('../support/order-request.lua', import.meta.url));
+const SCRIPT = fileURLToPath(new URL('../support/wrk/order-request.lua', import.meta.url));
 /**
  * The share of answers that may differ from the expected: those that wrk cuts off, and those during a stall of the
  * machine.

@@ -2,7 +2,7 @@
 import { describeMachine } from '../support/machine.ts';
 import { runBench } from '../support/run.ts';
 import { forgetSettings } from '../support/stores.ts';
-import { assertEnoughFiles } from '../support/wrk.ts';
+import { assertEnoughFiles } from '../support/wrk/wrk.ts';
 import { readOptions } from './options.ts';
 import { report } from './report.ts';
 import { runRounds } from './rounds.ts';

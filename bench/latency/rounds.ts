@@ -15,10 +15,10 @@ import { BenchFailure } from '../support/failure.ts';
 import { count } from '../support/figures.ts';
 import { StockadeNode } from '../support/stockade-node.ts';
 import { checkpoint, NO_REWRITE_OF_AOF, type StoreServers, startStoreServers } from '../support/stores.ts';
-import { runWrk } from '../support/wrk.ts';
+import { runWrk } from '../support/wrk/wrk.ts';
 import type { LatencyParameters } from './options.ts';
 
-const SCRIPT = fileURLToPath(new URL('../support/order-request.lua', import.meta.url));
+const SCRIPT = fileURLToPath(new URL('../support/wrk/order-request.lua', import.meta.url));
 const NEVER_SOLD_OUT = 50_000_000;
 /** Time to warm up, which is not measured. */
 const WARM_UP_MS = 1_000;

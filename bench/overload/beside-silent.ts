@@ -12,12 +12,12 @@ import { count, rounded } from '../support/figures.ts';
 import { median } from '../support/median.ts';
 import { StockadeNode } from '../support/stockade-node.ts';
 import type { StoreServers } from '../support/stores.ts';
-import { runWrk } from '../support/wrk.ts';
+import { runWrk } from '../support/wrk/wrk.ts';
 import type { OverloadParameters } from './options.ts';
 import type { SilentOrder } from './silent-program.ts';
 
 const PROGRAM = fileURLToPath(new URL('./silent-program.ts', import.meta.url));
-const SCRIPT = fileURLToPath(new URL('../support/order-request.lua', import.meta.url));
+const SCRIPT = fileURLToPath(new URL('../support/wrk/order-request.lua', import.meta.url));
 const SALE = 'open';
 const SEGMENTS = 8;
 const STOCK = 2_000_000_000;

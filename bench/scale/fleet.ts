@@ -11,13 +11,13 @@ import { answersBetween, meanBatch, type NodeFigures, together } from '../suppor
 import { settled } from '../support/settled.ts';
 import { StockadeNode } from '../support/stockade-node.ts';
 import { checkpoint } from '../support/stores.ts';
-import { runWrk } from '../support/wrk.ts';
+import { runWrk } from '../support/wrk/wrk.ts';
 import { type ConnectionsWanted, connectionsForTakes } from './equal-batches.ts';
 import type { ScaleParameters } from './options.ts';
 import type { ShopSize } from './points.ts';
 import type { Place } from './stores.ts';
 
-const SCRIPT = fileURLToPath(new URL('../support/order-request.lua', import.meta.url));
+const SCRIPT = fileURLToPath(new URL('../support/wrk/order-request.lua', import.meta.url));
 const NEVER_SOLD_OUT = 50_000_000;
 const EVENTS_YIELD_MS = Number(settings.eventsYieldMs.fallback);
 /** Each with its own buyers and its own lanes: more than one would be another way of having more nodes. */

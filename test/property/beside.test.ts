@@ -20,7 +20,7 @@ import { aged, placed } from '../support/shop/orders.ts';
 import { Shop } from '../support/shop/shop.ts';
 import { ordersOf } from '../support/shop/truth.ts';
 import { inTier } from '../support/tier.ts';
-import { LifeTrial } from './life-trial.ts';
+import { LifeTrial } from './life/life-trial.ts';
 
 const RUNS = Number(process.env.LIFE_RUNS ?? inTier({ test: 4, release: 20 })) * 2;
 const PAY: OrderChange = { kind: 'pay', payType: 'card' };

@@ -7,8 +7,8 @@ import { afterAll, beforeAll, describe, it } from 'vitest';
 import { seed } from '../support/fixtures.ts';
 import { Shop } from '../support/shop/shop.ts';
 import { inTier } from '../support/tier.ts';
-import { lifeCommands } from './life-commands.ts';
-import { LifeTrial } from './life-trial.ts';
+import { lifeCommands } from './life/life-commands.ts';
+import { LifeTrial } from './life/life-trial.ts';
 
 const RUNS = Number(process.env.LIFE_RUNS ?? inTier({ test: 5, release: 30 }));
 /** Shrinking takes many runs, some of which wait in vain until a timeout. */

@@ -5,8 +5,8 @@ import { seed } from '../support/fixtures.ts';
 import { Shop } from '../support/shop/shop.ts';
 import type { Till } from '../support/shop/till.ts';
 import { inTier } from '../support/tier.ts';
-import { queueCommands } from './queue-commands.ts';
-import { QueueTrial } from './queue-trial.ts';
+import { queueCommands } from './queue/queue-commands.ts';
+import { QueueTrial } from './queue/queue-trial.ts';
 
 const RUNS = Number(process.env.QUEUE_RUNS ?? inTier({ test: 8, release: 60 }));
 const COMMANDS = 60;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { parseWrkOutput } from '../../../bench/support/wrk-output.ts';
+import { parseWrkOutput } from '../../../bench/support/wrk/wrk-output.ts';
 
 const PLAIN = `Running 10s test @ http://127.0.0.1:28080/v1/sales/echo/orders
   1 threads and 512 connections

@@ -427,9 +427,6 @@ const OWNERS: Readonly<Record<string, readonly string[]>> = {
   '@opentelemetry/exporter-trace-otlp-http': ['traces'],
 };
 
-/** As many as a reader can take in at a glance. */
-const MAX_FLAT_FILES = 16;
-
 interface Import {
   /** Relative to src/, with forward slashes. */
   readonly file: string;
@@ -548,13 +545,6 @@ describe('imports', () => {
     const used = new Set(foreign.map(({ from }) => packageOf(from)));
     expect([...used].sort()).toEqual(Object.keys(manifest.dependencies).sort());
   });
-});
-
-test('a folder holds at most 16 files flat', () => {
-  const counts = new Map<string, number>();
-  for (const folder of files.map((file) => posix.dirname(file)))
-    counts.set(folder, (counts.get(folder) ?? 0) + 1);
-  expect([...counts].filter(([, count]) => count > MAX_FLAT_FILES)).toEqual([]);
 });
 
 const TAKE_NO_STOCK = ['sync', 'rebuild', 'sales', 'verify', 'postgres', 'shop'];

@@ -1,0 +1,143 @@
+/** The messages about wrong arguments. Runs in this process: a command with wrong arguments does nothing else. */
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { authorOf } from '../../../../src/cli/command/author.ts';
+import { orderSheet } from '../../../../src/cli/order/show-order.ts';
+import { runProgram } from '../../../../src/cli/program.ts';
+import { explain } from '../../../../src/cli/terminal/explain.ts';
+
+const user = vi.hoisted(() => ({ name: 'ann' as string | undefined }));
+
+vi.mock('node:os', async (original) => ({
+  ...(await original<typeof import('node:os')>()),
+  userInfo: () => {
+    if (user.name === undefined) throw new Error('uv_os_get_passwd returned ENOENT');
+    return { username: user.name };
+  },
+}));
+
+let said: string;
+
+beforeEach(() => {
+  said = '';
+  user.name = 'ann';
+  const note = (text: unknown) => {
+    said += text;
+    return true;
+  };
+  vi.spyOn(process.stderr, 'write').mockImplementation(note);
+  vi.spyOn(process.stdout, 'write').mockImplementation((text) => note(`STDOUT ${text}`));
+});
+
+afterEach(() => vi.restoreAllMocks());
+
+async function told(args: string) {
+  const words = [...args.matchAll(/"([^"]*)"|\S+/g)].map(
+    ([word, quoted]) => quoted ?? word.replace('LONG', 'x'.repeat(501)),
+  );
+  const error: unknown = await runProgram(['node', 'stockade', ...words]).then(
+    () => undefined,
+    (reason: unknown) => reason,
+  );
+  const { exitCode, lines, json } = explain(error);
+  return { exitCode, text: [said, ...lines].join('\n'), json };
+}
+
+test.each([
+  ['sale top-up', "missing required argument 'sale'"],
+  ['sale top-up x', '--units is required: a whole number, from 1 to 2147483648'],
+  ['sale top-up x --units 1.5', '--units must be a whole number from 1 to 2147483648'],
+  ['sale top-up x 500', 'example: stockade sale top-up tickets --units 500'],
+  ['sale withdraw x', '--units is required: a whole number, from 1 to 2147483648'],
+  ['sale withdraw x --units few', '--units must be a whole number from 1 to 2147483648'],
+  ['sale resize x', '--segments is required: a whole number, from 1 to 1024'],
+  ['sale resize x 5', 'example: stockade sale resize tickets --segments 32'],
+  ['sale window', 'example: stockade sale window tickets --ends-at 2026-11-28T01:00:00+01:00 --reason'],
+  ['sale window x --ends-at soon', '--ends-at must be a time in ISO 8601 with zone'],
+  ['sale require-token x', '--on or --off must be given'],
+  ['sale queue x', 'say what to change: give --queue'],
+  ['sale queue x --queue lottery', '--queue must be one of off, fifo, draw'],
+  ['sale queue x --max-waiting 0', '--max-waiting must be at least 1'],
+  ['queue places x --state gone', '--state must be one of waiting, offered, bought, lapsed, left'],
+  ['queue places x --limit 0', '--limit must be a whole number from 1 to 1000'],
+  ['queue places x --buyer a --after 3', '--buyer can’t be given with'],
+  ['queue pace x', 'say how fast: give --per-minute or --no-bound'],
+  ['queue pace x --per-minute 0', '--per-minute must be at least 1'],
+  ['queue hand-out x', '--offers is required: a number of offers'],
+  ['queue draw x --json', 'leave --json out'],
+  ['sale edit x', 'say what to change: give --title'],
+  ['sale edit x --metadata 3 --per-buyer-limit no', '--per-buyer-limit must be a whole number from 1'],
+  ['sale list --limit 0', '--limit must be a whole number from 1 to'],
+  ['sale list --state nope', '--state must be open, paused, closed'],
+  ['order list x --status foo', '--status must be among'],
+  ['order export x --format xml', '--format must be csv or ndjson'],
+  ['order edit 662207995405477814', 'say what to note: give --reference or --metadata'],
+  ['migrate --may-delete-sales', 'give --grant-to <role> too'],
+  ['sale require-token x --on --off', "option '--off' cannot be used with option '--on'"],
+  ['sale require-token x on', 'example: stockade sale require-token tickets --on'],
+  ['sale pause x --by ""', '--by must be 1 to 200 printable ASCII characters'],
+  ['sale create x --stock 1 --by ümit', '--by must be 1 to 200 printable ASCII characters'],
+  ['sale create x --stock 1 --reason LONG', '--reason must have at most 500 characters'],
+  ['sale close x --reason LONG', '--reason must have at most 500 characters'],
+  ['order refund 17 --by ""', '--by must be 1 to 200 printable ASCII characters'],
+  ['order refund 17 --reason LONG', '--reason must have at most 500 characters'],
+  ['order refund', 'example: stockade order refund 662207995405477814'],
+  ['order show seventeen', '<id> is "seventeen": must be the number of an order'],
+  ['buyer erase', 'example: stockade buyer erase buyer-4711'],
+  [
+    'buyer erase x --reason "x wants it"',
+    "--reason must not contain the buyer's id, because the ledger keeps it",
+  ],
+  ['buyer erase "a b"', '<id> must be 1 to 128 visible ASCII characters without spaces'],
+  ['events resend', 'either the id of a dead letter or --all'],
+  ['events dead x', 'example: stockade events dead'],
+  ['queue check', 'example: stockade queue check draw.ndjson'],
+  ['queue check x --commitment 6e34', '--commitment is "6e34": must be 64 lower-case hexadecimal characters'],
+  ['rebalance', 'example: stockade rebalance tickets --dry-run'],
+  ['recover', 'such as: stockade recover tickets'],
+  ['verify a b', 'example: stockade verify'],
+  [
+    'sale nonsense',
+    'stockade sale has: create, list, show, pause, resume, close, archive, top-up, withdraw,',
+  ],
+  [
+    'order nonsense',
+    'stockade order has: list, show, pay, cancel, redeem, refund, edit, refunds-due, export;',
+  ],
+  [
+    'nonsense',
+    'stockade has: serve, demo, top, migrate, sync, verify, rebalance, recover, doctor, rehearse, sale, order, buyer, events, queue, completion;',
+  ],
+])('%s: exit code 2, and what would be right', async (args, message) => {
+  const { exitCode, text, json } = await told(args);
+  expect(text).toContain(message);
+  expect(text).not.toContain('STDOUT');
+  expect(exitCode).toBe(2);
+  expect(json?.error.code).toMatch(/^(usage|invalid_request)$/);
+});
+
+describe('the author of a change', () => {
+  test('is the user of the shell unless a name is given, and has a number where it has no name', () => {
+    expect(authorOf({})).toEqual({ actor: 'ann', reason: '' });
+    expect(authorOf({ by: 'bert', reason: 'so' })).toEqual({ actor: 'bert', reason: 'so' });
+    user.name = undefined;
+    expect(authorOf({}).actor).toBe(`uid ${process.getuid!()}`);
+  });
+
+  test('is on the order’s sheet, with the reason if there is one', () => {
+    const changes = [
+      { change: 'pay', at: 'T1', actor: 'ops token', reason: '' },
+      { change: 'refund', at: 'T2', actor: 'ann', reason: 'fell ill' },
+    ] as const;
+    const order = {
+      orderId: '17',
+      saleId: 's',
+      buyerId: 'b',
+      quantity: 1,
+      status: 'refunded',
+      committedAt: 'T0',
+    };
+    const sheet = orderSheet({ ...order, changes } as never);
+    expect(sheet).toMatch(/^operator +pay by ops token at T1$/m);
+    expect(sheet).toMatch(/^operator +refund by ann at T2: fell ill$/m);
+  });
+});

@@ -1,0 +1,103 @@
+import { CommanderError } from 'commander';
+import { describe, expect, test } from 'vitest';
+import { explain, Interrupted, UsageError } from '../../../../src/cli/terminal/explain.ts';
+import { ConfigError } from '../../../../src/config/load-config.ts';
+import { InvalidInput, NotExecuted, StockadeError } from '../../../../src/engine/errors.ts';
+import { UnknownSale } from '../../../../src/operations/sale-operations.ts';
+
+describe('errors in words', () => {
+  test('faults get a line each, and exit code 2', () => {
+    const faults = ['PORT', 'HOST'].map((field) => ({ field, problem: 'is wrong' }));
+    for (const error of [new ConfigError(faults), new InvalidInput('it is not valid', faults)]) {
+      expect(explain(error)).toMatchObject({
+        exitCode: 2,
+        lines: ['error: PORT is wrong', 'error: HOST is wrong'],
+        json: { error: { code: error.code, faults } },
+      });
+    }
+  });
+
+  test('a typed error prints its message, without a stack', () => {
+    expect(explain(new StockadeError('wrong_status', 'order 7 is paid'))).toEqual({
+      exitCode: 1,
+      lines: ['error: order 7 is paid'],
+      json: { error: { code: 'wrong_status', message: 'order 7 is paid' } },
+    });
+  });
+
+  test('an unknown sale: where to look', () => {
+    const { exitCode, lines, json } = explain(new UnknownSale('x'));
+    expect({ exitCode, first: lines[0] }).toEqual({ exitCode: 1, first: 'error: there is no sale x' });
+    expect(lines[1]).toMatch(/ sale list` .*DATABASE_URL.*OPS_URL/);
+    expect(json).toMatchObject({ error: { code: 'unknown_sale', message: 'there is no sale x' } });
+  });
+
+  test('a fault of configuration that a part of the node has found is one of configuration', () => {
+    expect(explain(new StockadeError('invalid_config', 'CHALLENGE names x')).exitCode).toBe(2);
+  });
+
+  test('errors are explained by their cause and by what to do', () => {
+    const cause = Object.assign(new Error('connect ECONNREFUSED 127.0.0.1:6379'), { code: 'ECONNREFUSED' });
+    const { lines } = explain(new StockadeError('store', 'Redis can not be reached', { cause }));
+    expect(lines[0]).toBe('error: Redis can not be reached: connect ECONNREFUSED 127.0.0.1:6379');
+    expect(lines[1]).toMatch(/correct REDIS_URL or DATABASE_URL; `.+ doctor` checks/);
+  });
+
+  test('an error of Postgres is printed without the statement', () => {
+    const error = new Error('SELECT a - b FROM sales - permission denied for table sales');
+    const { lines } = explain(Object.assign(error, { code: '42501' }));
+    expect(lines).toEqual(['error: permission denied for table sales']);
+  });
+
+  test('a database that was never migrated: a sentence, and what to do', () => {
+    const error = new Error('SELECT a - b FROM sales - relation "sales" does not exist');
+    const { lines } = explain(Object.assign(error, { code: '42P01' }));
+    expect(lines).toEqual([
+      "error: this database does not have Stockade's tables, or not all of them",
+      expect.stringMatching(/^ {2}Run `.* migrate` with this DATABASE_URL/),
+    ]);
+  });
+
+  test('a connection tried at several addresses', () => {
+    const tries = ['::1', '127.0.0.1'].map((host) => new Error(`connect ECONNREFUSED ${host}:5432`));
+    const error = Object.assign(new AggregateError(tries), { code: 'ECONNREFUSED' });
+    expect(explain(error).lines[0]).toBe(
+      'error: connect ECONNREFUSED ::1:5432, connect ECONNREFUSED 127.0.0.1:5432',
+    );
+  });
+
+  test.each<[unknown, string]>([
+    [undefined, 'error: failed without a message'],
+    ['a text', 'error: a text'],
+    [new Error(''), 'error: Error'],
+  ])('anything may be thrown: %s', (thrown, line) => expect(explain(thrown).lines).toEqual([line]));
+
+  test('exit codes', () => {
+    expect(explain(new UsageError('no')).exitCode).toBe(2);
+    expect(explain(new Interrupted('SIGINT')).exitCode).toBe(130);
+    expect(explain(new CommanderError(0, 'commander.helpDisplayed', '(outputHelp)')).exitCode).toBe(0);
+    expect(
+      explain(new CommanderError(1, 'commander.unknownOption', "error: unknown option '--x'")),
+    ).toMatchObject({
+      exitCode: 2,
+      lines: [],
+      json: { error: { code: 'usage', message: "unknown option '--x'" } },
+    });
+  });
+});
+
+describe('a connection that was refused over TLS or by rights', () => {
+  test.each([
+    ['ERR_TLS_CERT_ALTNAME_INVALID', 'Hostname/IP does not match', /another name/],
+    ['SELF_SIGNED_CERT_IN_CHAIN', 'self-signed certificate in certificate chain', /sslrootcert/],
+    ['EPROTO', 'wrong version number', /does not speak TLS/],
+    [undefined, 'The server does not support SSL connections', /Set ssl on/],
+    [undefined, "NOPERM this user has no permissions to run the 'x' command", /redis-users\.acl/],
+    [undefined, "ERR The user executing the script can't access at least one of the keys", /KEY_PREFIX/],
+  ])('%s: %s', (code, message, advice) => {
+    const cause = Object.assign(new Error(message), code && { code });
+    for (const error of [cause, new NotExecuted(`Redis can't be reached: ${message}`, cause)]) {
+      expect(explain(error).lines[1], error.message).toMatch(advice);
+    }
+  });
+});
