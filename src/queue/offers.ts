@@ -8,7 +8,7 @@
  *                                                  └──the place waits no longer──> rejected: its units come back
  *
  * The key names the place. A head that repeats a take finds the same order, so a place never gets two. Only the commit makes the
- * place `offered`, in one transaction with the order (migrations/023-queue.sql).
+ * place `offered`, in one transaction with the order (migrations/025-many-sales.sql).
  */
 import type { Purchase } from '../engine/contract.ts';
 import { OFFER_PREFIX } from '../engine/limits.ts';

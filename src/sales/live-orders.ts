@@ -1,6 +1,6 @@
 /**
  * Counts a sale's live orders, for `sales.live_orders`. Functions of Postgres keep the number afterwards
- * (migrations/023-queue.sql). docs/internals/history.md has the interleavings.
+ * (migrations/023-queue.sql and migrations/025-many-sales.sql). docs/internals/history.md has the interleavings.
  */
 import { type Database, rows } from '../postgres/database.ts';
 import { LIVE } from '../postgres/live-orders.ts';

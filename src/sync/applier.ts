@@ -1,6 +1,6 @@
 /**
  * Applies batches to Postgres and announces them. Beside a large batch a second one is under way: while the commit of the
- * first waits for the disk, the second does its work (migrations/023-queue.sql). Small batches follow each other: a second
+ * first waits for the disk, the second does its work (migrations/025-many-sales.sql). Small batches follow each other: a second
  * one would wait for the rows that the first has locked, and the orders that arrive meanwhile would wait for both. If a small
  * batch takes long, because somebody else has locked its rows, the next one starts: it may have orders of other sales.
  *

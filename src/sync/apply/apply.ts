@@ -1,5 +1,5 @@
 /**
- * Applies one batch of the order logs to Postgres, exactly once; migrations/023-queue.sql has the statements.
+ * Applies one batch of the order logs to Postgres, exactly once; migrations/025-many-sales.sql has the statements.
  * This needs no lock: the cursors move only from where the batch was read, in the transaction that inserts its
  * orders.
  */

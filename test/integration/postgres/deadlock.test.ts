@@ -70,6 +70,28 @@ test('a rebuild waits for a sync that applies the same orders, and both complete
   expect(await shop.service.verify(rebuilt.id)).toMatchObject({ ok: true, committedOrders: 5 });
 });
 
+test('a batch locks its sales in the order of their ids, however they lie in the table', async () => {
+  const ids = ['i', 'h', 'g', 'f', 'e', 'd', 'c', 'b', 'a'];
+  for (const id of ids) await shop.sell({ id, stock: 10, segments: 1 });
+  const reads = ids.map((saleId, i): LogRead => {
+    const [orderId, position] = [String(i + 1), { saleId, segment: 0, generation: 1, seq: 0, tail: '' }];
+    const orders = [{ orderId, buyerId: 'anna', quantity: 1, key: '' }];
+    return {
+      position,
+      head: undefined,
+      entries: [{ seq: 1, previous: '', tail: orderId, ordersSoFar: 1, orders }],
+    };
+  });
+  const held = await shop.lockRow('b');
+  const applied = applyBatch(shop.db, batchOf(reads, 1_000));
+  await blocked(1);
+  const free = await rows<{ id: string }>(shop.db, 'SELECT id FROM sales ORDER BY id FOR UPDATE SKIP LOCKED');
+  await held.unlock();
+  await applied;
+  expect(free.map(({ id }) => id)).toEqual(['c', 'd', 'e', 'f', 'g', 'h', 'i']);
+  expect(await rows(shop.db, 'SELECT DISTINCT stock FROM sales')).toEqual([{ stock: '9' }]);
+});
+
 describe('the victim of a deadlock is repeated', () => {
   test.each(['cancel', 'expire'] as const)('%s', async (kind) => {
     const sale = await shop.sell({ stock: 10, payWithinSeconds: 600 });

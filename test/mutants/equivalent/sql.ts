@@ -2,6 +2,7 @@
 import type { Equivalent } from '../equivalent.ts';
 
 const QUEUE = 'src/postgres/migrations/023-queue.sql';
+const BATCH = 'src/postgres/migrations/025-many-sales.sql';
 
 export const SQL: readonly Equivalent[] = [
   {
@@ -43,11 +44,11 @@ export const SQL: readonly Equivalent[] = [
     why: 'without offers the rest changes no row and returns null too',
   },
   {
-    ...{ file: QUEUE, line: 244, mutator: 'ComparisonShifted', original: '>', replacement: '>=' },
+    ...{ file: BATCH, line: 28, mutator: 'ComparisonShifted', original: '>', replacement: '>=' },
     why: 'without orders the statement inserts nothing',
   },
   {
-    ...{ file: QUEUE, line: 284, mutator: 'ComparisonShifted', original: '>', replacement: '>=' },
+    ...{ file: BATCH, line: 82, mutator: 'ComparisonShifted', original: '>', replacement: '>=' },
     why: 'with the limit 1 the unique index has refused a second order before',
   },
   {

@@ -240,7 +240,7 @@ export const MUTATIONS: readonly Mutation[] = [
   mutation(
     'sync: the cursor is not checked',
     'lostLocks',
-    edit('postgres/migrations/023-queue.sql', ' AND c.position = n.since;', ';'),
+    edit('postgres/migrations/025-many-sales.sql', ' AND c.position = n.since;', ';'),
   ),
   mutation(
     'rebuild: without freeze',
@@ -353,8 +353,8 @@ export const MUTATIONS: readonly Mutation[] = [
     'draftsOverSetClocks',
     edit('rebuild/draft.ts', "draft_since = 'infinity'", 'draft_since = now()'),
     edit(
-      'postgres/migrations/023-queue.sql',
-      'live_orders = live_orders + sale_orders[i],\n        draft_since = least(draft_since, now())',
+      'postgres/migrations/025-many-sales.sql',
+      'live_orders = live_orders + sale_orders[i],\n          draft_since = least(draft_since, now())',
       'live_orders = live_orders + sale_orders[i]',
     ),
   ),
@@ -432,7 +432,11 @@ export const MUTATIONS: readonly Mutation[] = [
   mutation(
     'sync: a cursor is found by its segment, whatever its sale',
     'madeAgainLater',
-    edit('postgres/migrations/023-queue.sql', 'WHERE c.sale_id = n.sale_id AND c.segment', 'WHERE c.segment'),
+    edit(
+      'postgres/migrations/025-many-sales.sql',
+      'WHERE c.sale_id = n.sale_id AND c.segment',
+      'WHERE c.segment',
+    ),
   ),
   mutation(
     'hand-over: the lock is not released',

@@ -50,8 +50,10 @@ export interface Run {
   readonly events: readonly string[];
   /** The orders as they are now, by their ids, without missing values. */
   readonly orders: Readonly<Record<string, Row>>;
-  /** The sales that it has written, in this order. */
+  /** The sales that it has written, in this order; those that one statement has written, by their ids. */
   readonly salesInTurn: readonly string[];
+  /** How many statements have written sales. */
+  readonly salesStatements: number;
 }
 
 export interface Call {
@@ -84,9 +86,9 @@ export async function run(
     const { returned, error } = await call(client, sql, bindings);
     if (error) await client.query('ROLLBACK TO begun');
     const after = await contentOf(client);
-    const sales = await client.query<{ id: string }>(
+    const sales = await client.query<{ id: string; statement: string }>(
       // The server numbers the statements of a transaction.
-      'SELECT id FROM sales WHERE ctid::text <> ALL ($1::text[]) ORDER BY cmin::text::integer',
+      'SELECT id, cmin::text AS statement FROM sales WHERE ctid::text <> ALL ($1::text[]) ORDER BY cmin::text::integer, id',
       [Object.values(before.sales ?? {}).map(({ place }) => place)],
     );
     return {
@@ -99,6 +101,7 @@ export async function run(
         Object.entries(after.orders ?? {}).map(([key, { row }]) => [key, present(row)]),
       ),
       salesInTurn: sales.rows.map(({ id }) => id),
+      salesStatements: new Set(sales.rows.map(({ statement }) => statement)).size,
     };
   } finally {
     await client.query('ROLLBACK');

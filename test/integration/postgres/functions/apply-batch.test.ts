@@ -52,25 +52,70 @@ describe('a batch', () => {
     }
   });
 
-  it('counts the orders of each of many sales, and changes the sales in the given order', async () => {
+  describe('of many sales', () => {
     const names = Array.from({ length: 20 }, (_, i) => `sale ${(i * 7) % 20}`);
-    const orders = names.flatMap((_, i) =>
-      Array.from({ length: i % 4 }, (_, n): Order => [100 * i + n + 1, i + 1, `buyer ${n}`, 1]),
-    );
-    const batch: Batch = { sales: names.map((name, i) => [name, i % 4] as const), orders };
-    const sales = names.map((id) => ({ id, live_orders: 0, stock: 3 }));
-    for (const without of [[], ['sort'], ['hashagg']]) {
-      const { written, salesInTurn } = await apply(client, batch, { sales: [...SALES, ...sales] }, without);
-      expect(salesInTurn).toEqual(names);
-      expect(written.sales).toEqual(
-        Object.fromEntries(
-          names.map((name, i) => [
-            name,
-            { draft_since: 0, ...(i % 4 > 0 && { stock: 3 - (i % 4), live_orders: i % 4 }) },
-          ]),
+    const sales = [...SALES, ...names.map((id) => ({ id, live_orders: 0, stock: 3, draft_since: 5 }))];
+    const unitsOf = (i: number) => i % 4;
+    const batchOf = (most: number): Batch => ({
+      sales: names.slice(0, most).map((name, i) => [name, unitsOf(i)] as const),
+      orders: names
+        .slice(0, most)
+        .flatMap((_, i) =>
+          Array.from({ length: unitsOf(i) }, (_, n): Order => [100 * i + n + 1, i + 1, `buyer ${n}`, 1]),
         ),
+    });
+    const PLANS = [[], ['sort'], ['hashagg'], ['hashjoin', 'nestloop'], ['hashjoin', 'mergejoin']];
+
+    // Seven sales are changed one after the other, eight or more in one statement.
+    it.each([
+      [7, 7],
+      [8, 1],
+      [20, 1],
+    ])('counts the orders of each of %i sales, which %i statements change', async (most, statements) => {
+      for (const without of PLANS) {
+        const { written, salesInTurn, salesStatements } = await apply(
+          client,
+          batchOf(most),
+          { sales },
+          without,
+        );
+        expect(salesStatements).toBe(statements);
+        if (statements > 1) expect(salesInTurn).toEqual(names.slice(0, most));
+        expect(written.sales).toEqual(
+          Object.fromEntries(
+            names.slice(0, most).map((name, i) => [
+              name,
+              {
+                draft_since: 0,
+                ...(unitsOf(i) > 0 && { stock: 3 - unitsOf(i), live_orders: unitsOf(i) }),
+              },
+            ]),
+          ),
+        );
+      }
+    });
+
+    it('names the first that has too few units', async () => {
+      const short = batchOf(20).sales.map(
+        ([id, units], i) => [id, i === 12 ? 5 : i === 9 ? 4 : units] as const,
       );
-    }
+      const { code, message } = await apply(client, { sales: short }, { sales });
+      expect([code, message]).toEqual(['SK002', 'sale sale 3 has fewer than 4 units']);
+    });
+
+    it('applies the limit of each', async () => {
+      const BUY: readonly Order[] = [
+        [11, 2, 'anna', 2],
+        [12, 9, 'anna', 2],
+      ];
+      const limited = (limit: number) =>
+        sales.map((sale) => ({ ...sale, per_buyer_limit: 'id' in sale && sale.id === names[8] ? limit : 2 }));
+      const batch = { sales: batchOf(20).sales.map(([id]) => [id, 2] as const), orders: BUY };
+      expect((await apply(client, batch, { sales: limited(2) })).code).toBeUndefined();
+      const held = { order_id: 5, sale_id: names[8], buyer_id: 'anna', one_per_buyer: false, status: 'paid' };
+      const over = await apply(client, batch, { sales: limited(3), orders: [{ ...held, quantity: 2 }] });
+      expect(over.code).toBe('SK003');
+    });
   });
 
   it.each([true, false])('of one order is applied (without a list of notes: %s)', async (withoutNotes) => {
@@ -107,6 +152,18 @@ describe('a batch', () => {
       },
       'SK002',
       /sale x/,
+    ],
+    [
+      'more units than some of its sales have',
+      {
+        sales: [
+          ['c', 2],
+          ['b', 21],
+          ['a', 11],
+        ],
+      },
+      'SK002',
+      /^sale b has fewer than 21 units$/,
     ],
     [
       'one cursor that is elsewhere, of two',
