@@ -26,7 +26,7 @@ import { readKnownSeeds, writeKnownSeeds } from './planted/known-seeds.ts';
 import { MUTATIONS, type Mutation } from './planted/mutations.ts';
 import { type Found, plantAll } from './planted/planting.ts';
 import type { SeedReport } from './run.ts';
-import { type Runner, SESSION, type Task, withRunners } from './seed-processes.ts';
+import { type RanSeed, type Runner, SESSION, type Task, withRunners } from './seed-processes.ts';
 import { SeedRunner } from './seeds.ts';
 
 const HELP = `Usage: npm run sim -- [options]
@@ -46,7 +46,8 @@ Options:
                    the seeds, under the conditions that it names
   --frequency      with --mutations: run all seeds, and tell how many find it
   --remember       with --mutations: keep the seeds that found them for npm test
-                   (test/sim/planted/known-seeds.json)
+                   (test/sim/planted/known-seeds.json); with --frequency,
+                   the cheapest
   --only <text>    only mutations whose names hold this text
   --json           print one JSON object on stdout: seeds, violations,
                    mutationsPlanted, mutationsFound, failures, hashes
@@ -113,7 +114,10 @@ async function serveSeeds(): Promise<void> {
   process.on('disconnect', () => process.exit());
   process.on('message', async ({ session, ...plan }: Task) => {
     const seeds = await (await seedRunner).seedsOf(session);
-    process.send!(await seeds.run(plan));
+    const before = process.cpuUsage();
+    const report = await seeds.run(plan);
+    const { user, system } = process.cpuUsage(before);
+    process.send!({ ...report, cpuMs: (user + system) / 1e3 } satisfies RanSeed);
   });
 }
 
@@ -173,7 +177,7 @@ async function runMutations(first: number, count: number, processes: number): Pr
   const told = (mutation: Mutation, end: Found | undefined) => {
     if (values.json) return;
     const where = end
-      ? `${end.seeds} of ${end.tried} seeds, ${end.seed}: ${end.violation.slice(0, 120)}`
+      ? `${end.seeds} of ${end.tried} seeds, ${end.seed} in ${end.cpuMs.toFixed(0)} ms: ${end.violation.slice(0, 120)}`
       : 'NOT FOUND';
     console.log(`${mutation.name}: ${where}`);
   };
