@@ -31,7 +31,6 @@ const GROWING = [
   'test/property/**/*.test.ts',
   ...[
     'cli/cli-node',
-    'client/shop-page',
     'http/admission',
     'http/description',
     'http/fuzz',

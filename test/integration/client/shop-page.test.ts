@@ -1,34 +1,20 @@
 /** The example of a shop's page in a browser: live stock, every outcome of a purchase, and the buyer's orders. */
-import { mkdirSync } from 'node:fs';
 import type { Browser, Route } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 // @ts-expect-error The example is JavaScript.
 import { OUTCOMES, STATUSES } from '../../../examples/shop-page/page/outcomes.js';
-import { problem } from '../../../src/http/server/problem.ts';
-import { kindOf, type ProblemCode } from '../../../src/http/server/problem-kinds.ts';
+import type { ProblemCode } from '../../../src/http/server/problem-kinds.ts';
 import { ApiDescription, type Schema } from '../../fuzz/description.ts';
 import { BY } from '../../support/author.ts';
 import { until } from '../../support/fixtures.ts';
 import { makeSale } from '../../support/nodes/stores.ts';
 import { openBrowser, violationsOn } from '../../support/pages/console-browser.ts';
-import { ExampleShop, type ShopVisit } from '../../support/pages/shop-page.ts';
-import { inTier } from '../../support/tier.ts';
+import { ExampleShop } from '../../support/pages/shop-page.ts';
 
 const api = ApiDescription.read('public');
 const codesOf = (operation: string) =>
   [...api.operations.find(({ id }) => id === operation)!.codes.values()].flat() as ProblemCode[];
 const REFUSALS = codesOf('buy');
-/** Of each kind one: final, to be repeated by hand, and repeated by the page. */
-const SHOWN_REFUSALS = inTier({ test: ['sold_out', 'token_required', 'busy'] as const, release: REFUSALS });
-const LOOKS = inTier({
-  test: [['dark', 360]] as const,
-  release: [
-    ['light', 1_280],
-    ['light', 360],
-    ['dark', 1_280],
-    ['dark', 360],
-  ] as const,
-});
 const HOUR_MS = 3_600_000;
 
 let shop: ExampleShop;
@@ -59,32 +45,6 @@ const change = (saleId: string, action: 'pause' | 'resume' | 'close') =>
   shop.node.ops.change(saleId, { action }, BY);
 const left = async (saleId: string) => (await shop.node.ops.show(saleId)).remaining;
 
-/** Answers each purchase of the page by this function, instead of the node. It counts the keys. */
-async function answering(
-  visit: ShopVisit,
-  answer: (nth: number) => { status: number; body: string } | 'cut',
-) {
-  const keys: (string | undefined)[] = [];
-  await visit.page.route('**/v1/sales/*/orders', async (route: Route) => {
-    if (route.request().method() !== 'POST') return route.fallback();
-    keys.push(route.request().headers()['idempotency-key']);
-    const given = answer(keys.length);
-    if (given === 'cut') return route.abort();
-    const headers = {
-      'content-type': 'application/problem+json',
-      'access-control-allow-origin': shop.origin,
-      'access-control-allow-credentials': 'true',
-    };
-    return route.fulfill({ ...given, headers });
-  });
-  return keys;
-}
-
-const refusal = (code: ProblemCode) => {
-  const { status, body } = problem(code, kindOf(code).example as never);
-  return { status, body };
-};
-
 test('the page has words for every outcome of a purchase, and every status of an order', () => {
   const codes = [...REFUSALS, ...codesOf('getPurchaseToken'), 'committed', 'accepted'];
   expect(Object.keys(OUTCOMES).sort()).toEqual([...new Set(codes)].sort());
@@ -112,6 +72,7 @@ describe('with a real node', () => {
     await visit.buy();
     await visit.told('It is yours');
     await visit.shows('#list .badge', 'to be paid');
+    expect(await violationsOn(visit.page)).toEqual([]);
     await visit.shows('[data-until]', /Pay within (59|60) min|Pay within 1 h/);
     await visit.page.getByRole('button', { name: /^Pay order/ }).click();
     await visit.shows('#said', 'is paid');
@@ -247,29 +208,11 @@ describe('with a real node', () => {
 });
 
 describe('with answers that are hard to get from a node', () => {
-  test.each(SHOWN_REFUSALS)('%s', async (code) => {
-    const saleId = await sell();
-    await using visit = await shop.visit(browser, saleId);
-    const keys = await answering(visit, () => refusal(code));
-    await visit.buy();
-    await visit.told(OUTCOMES[code].title);
-    await visit.page.locator('#buy:enabled').waitFor();
-    expect(new Set(keys).size, 'one key for one purchase').toBe(1);
-    expect(await violationsOn(visit.page)).toEqual([]);
-    expect(await visit.page.getByRole('button', { name: 'Try again' }).count()).toBe(
-      OUTCOMES[code].again ? 1 : 0,
-    );
-    await visit.page.unrouteAll({ behavior: 'ignoreErrors' });
-    await visit.buy();
-    await visit.told('It is yours');
-    expect(visit.complaints).toEqual([]);
-  });
-
   test('accepted: the order is shown until it is confirmed', async () => {
     const saleId = await sell();
     await using visit = await shop.visit(browser, saleId);
     const placed = { orderId: '662207995405477814', status: 'accepted', saleId, quantity: 1 };
-    await answering(visit, () => ({ status: 202, body: JSON.stringify(placed) }));
+    await visit.answering(() => ({ status: 202, body: JSON.stringify(placed) }));
     await visit.buy();
     await visit.told('Your order is accepted');
   });
@@ -277,7 +220,7 @@ describe('with answers that are hard to get from a node', () => {
   test('a broken connection', async () => {
     const saleId = await sell();
     await using visit = await shop.visit(browser, saleId);
-    const keys = await answering(visit, () => 'cut');
+    const keys = await visit.answering(() => 'cut');
     await visit.buy();
     await visit.told('We do not know yet whether you got it');
     expect(new Set(keys).size).toBe(1);
@@ -305,54 +248,4 @@ test('the page can be used with the keyboard alone, and says what happens to a s
   await visit.shows('#said', 'is cancelled');
   for (const id of ['state', 'outcome', 'said'])
     expect(await visit.page.locator(`#${id}`).getAttribute('role')).toBe('status');
-});
-
-/** With SHOP_PAGE_PICTURES in the environment, pictures of the page are put into that folder. */
-const PICTURES = process.env.SHOP_PAGE_PICTURES;
-
-test.each(LOOKS)('in %s, %i pixels wide, the page is accessible and fits', async (scheme, width) => {
-  const look = async (visit: ShopVisit, what: string) => {
-    expect(await violationsOn(visit.page), what).toEqual([]);
-    const overflow = await visit.page.evaluate('document.documentElement.scrollWidth - innerWidth');
-    expect(overflow, `${what}: pixels beyond the window`).toBeLessThanOrEqual(0);
-    if (PICTURES === undefined) return;
-    mkdirSync(PICTURES, { recursive: true });
-    await visit.page.screenshot({ path: `${PICTURES}/${what}-${scheme}-${width}.png`, fullPage: true });
-  };
-  const soon = await sell({
-    title: 'An evening with a title of some length',
-    startsAt: new Date(Date.now() + 50 * HOUR_MS).toISOString(),
-  });
-  await using early = await shop.visit(browser, soon, { width, scheme });
-  await early.shows('#window', 'Opens in 2 d');
-  await look(early, 'early');
-  const saleId = await sell({ stock: 4, perBuyerLimit: 3, payWithinSeconds: 3_600 });
-  await using visit = await shop.visit(browser, saleId, { width, scheme });
-  await visit.shows('#stock', '4 left');
-  await look(visit, 'open');
-  for (let i = 0; i < 3; i++) {
-    await visit.buy();
-    await visit.shows(`#list li:nth-child(${i + 1})`, 'Order');
-  }
-  await visit.page
-    .getByRole('button', { name: /^Pay order/ })
-    .first()
-    .click();
-  await visit.shows('#list .is-paid', 'paid');
-  await visit.page
-    .getByRole('button', { name: /^Cancel order/ })
-    .first()
-    .click();
-  await visit.shows('#list .badge', 'cancelled');
-  await look(visit, 'orders');
-  await using late = await shop.visit(browser, saleId, { width, scheme });
-  const keys = await answering(late, () => refusal('unknown'));
-  await late.buy();
-  await late.told('We do not know yet');
-  expect(keys.length).toBeGreaterThan(1);
-  await look(late, 'unknown');
-  await late.page.unrouteAll({ behavior: 'ignoreErrors' });
-  await change(saleId, 'close');
-  await late.shows('#state', 'Over');
-  await look(late, 'over');
 });

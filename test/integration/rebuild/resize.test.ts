@@ -20,7 +20,7 @@ import { inTier } from '../../support/tier.ts';
 const WHO = { actor: 'otto', reason: 'more came' };
 /** Far below a purchase's deadline. How long buyers wait is what `npm run bench:resize` measures. */
 const LONGEST_WAIT_MS = 9_000;
-const HOLDERS = inTier({ test: 5_000, release: 100_000 });
+const HOLDERS = inTier({ test: 1_000, release: 100_000 });
 /** Before the resize, and after it. */
 const PURCHASES = inTier({ test: 400, release: 2_000 });
 const HELD_FROM = '1000000000000000000';

@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { Browser, Page } from 'playwright-core';
+import type { Browser, Page, Route } from 'playwright-core';
 // @ts-expect-error The example is JavaScript.
 import { createShop } from '../../../examples/shop-page/server.js';
 import { startTestNode, type TestNode } from '../nodes/node.ts';
@@ -14,6 +14,11 @@ const WAIT_MS = 90_000;
 export interface ShopLook {
   readonly width?: number;
   readonly scheme?: 'light' | 'dark';
+}
+
+interface GivenAnswer {
+  readonly status: number;
+  readonly body: string;
 }
 
 export class ExampleShop implements AsyncDisposable {
@@ -80,6 +85,24 @@ export class ShopVisit implements AsyncDisposable {
     const visit = new ShopVisit(page);
     await page.goto(origin);
     return visit;
+  }
+
+  /** Answers each purchase of the page by this function, instead of the node. It counts the keys, and returns them. */
+  async answering(answer: (nth: number) => GivenAnswer | 'cut'): Promise<readonly (string | undefined)[]> {
+    const keys: (string | undefined)[] = [];
+    await this.page.route('**/v1/sales/*/orders', async (route: Route) => {
+      if (route.request().method() !== 'POST') return route.fallback();
+      keys.push(route.request().headers()['idempotency-key']);
+      const given = answer(keys.length);
+      if (given === 'cut') return route.abort();
+      const headers = {
+        'content-type': 'application/problem+json',
+        'access-control-allow-origin': new URL(this.page.url()).origin,
+        'access-control-allow-credentials': 'true',
+      };
+      return route.fulfill({ ...given, headers });
+    });
+    return keys;
   }
 
   /** Presses the button. */
