@@ -1,9 +1,9 @@
 /** The operators' console with a thousand sales, and every view of it in dark and light, wide and as narrow as a phone. */
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { startTestNode, type TestNode } from '../support/nodes/node.ts';
-import { makeSale, redisAndPostgres } from '../support/nodes/stores.ts';
-import { ConsolePage, openBrowser } from '../support/pages/console-browser.ts';
+import { startTestNode, type TestNode } from '../../support/nodes/node.ts';
+import { makeSale, redisAndPostgres } from '../../support/nodes/stores.ts';
+import { ConsolePage, openBrowser } from '../../support/pages/console-browser.ts';
 
 const SALES = 1_000;
 const PARALLEL = 10;

@@ -3,14 +3,14 @@ import { mkdirSync } from 'node:fs';
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 // @ts-expect-error The example is JavaScript.
-import { OUTCOMES } from '../../examples/shop-page/page/outcomes.js';
-import { problem } from '../../src/http/server/problem.ts';
-import { kindOf, type ProblemCode } from '../../src/http/server/problem-kinds.ts';
-import { ApiDescription } from '../fuzz/description.ts';
-import { BY } from '../support/author.ts';
-import { makeSale } from '../support/nodes/stores.ts';
-import { openBrowser, violationsOn } from '../support/pages/console-browser.ts';
-import { ExampleShop, type ShopVisit } from '../support/pages/shop-page.ts';
+import { OUTCOMES } from '../../../examples/shop-page/page/outcomes.js';
+import { problem } from '../../../src/http/server/problem.ts';
+import { kindOf, type ProblemCode } from '../../../src/http/server/problem-kinds.ts';
+import { ApiDescription } from '../../fuzz/description.ts';
+import { BY } from '../../support/author.ts';
+import { makeSale } from '../../support/nodes/stores.ts';
+import { openBrowser, violationsOn } from '../../support/pages/console-browser.ts';
+import { ExampleShop, type ShopVisit } from '../../support/pages/shop-page.ts';
 
 const buying = ApiDescription.read('public').operations.find(({ id }) => id === 'buy')!;
 const REFUSALS = [...buying.codes.values()].flat() as ProblemCode[];
