@@ -1,6 +1,5 @@
 import { Option } from 'commander';
 import { describeConfig } from '../config/describe.ts';
-import { settingsFor } from '../config/settings.ts';
 import type { MigrateProgress } from '../node/services.ts';
 import { type CommandSpec, QUIET } from './command/command.ts';
 import { EXIT_OK, UsageError } from './terminal/explain.ts';
@@ -21,7 +20,7 @@ export const migrate: CommandSpec = {
     ),
     new Option('--may-delete-sales', 'with --grant-to: the role may also delete sales and their orders'),
   ],
-  settings: [...settingsFor('command', 'Stores'), 'logLevel'],
+  settings: ['databaseUrl', 'dataDir', 'logLevel'],
   defaults: QUIET,
   examples: [
     'DATABASE_URL=postgres://localhost/shop stockade migrate',

@@ -62,7 +62,7 @@ describe('help', () => {
     const { exitCode, stdout, stderr } = await run(`${command} --help`);
     expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' });
     expect(stdout).toMatch(new RegExp(`Examples:\\n(.*\\n)*.*stockade ${command}`));
-    expect(stdout).toMatch(/\(REDIS_URL;\s+default:\s+stock\s+in\s+the\s+memory\s+of\s+the\s+node\)/);
+    expect(stdout).toMatch(/\(DATABASE_URL;\s+default:\s+[^)]*PGlite/);
     expect(stdout).toContain('--json');
     expect(tooWide(stdout)).toEqual([]);
   });
