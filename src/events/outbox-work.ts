@@ -12,9 +12,6 @@ import { type Outbox, PART_EVENTS } from './outbox.ts';
 import type { RelayEvents } from './relay-events.ts';
 import { Contested } from './sole-loop.ts';
 
-/** Pause between two reads of an empty outbox. */
-export const IDLE_MS = 100;
-
 export interface OutboxWorkOptions {
   readonly outbox: Outbox;
   readonly stream?: { readonly events: EventStream; readonly maxEvents: number } | undefined;
@@ -23,11 +20,11 @@ export interface OutboxWorkOptions {
   readonly events: Pick<RelayEvents, 'streamed' | 'displaced'>;
 }
 
-/** One page. @returns how long to rest, in milliseconds. @throws Contested */
-export async function emptyOutbox(options: OutboxWorkOptions): Promise<number> {
+/** One page. @returns how long to rest, in milliseconds; `undefined`: there was none. @throws Contested */
+export async function emptyOutbox(options: OutboxWorkOptions): Promise<number | undefined> {
   const { outbox, stream, forWebhook, events } = options;
   const { rows, parts } = stream ? await outbox.read() : await outbox.readRows();
-  if (rows.length === 0) return IDLE_MS;
+  if (rows.length === 0) return undefined;
   for (const call of callsOf(parts)) {
     const displaced = await stream?.events.append(call, stream.maxEvents);
     events.streamed({ events: eventsIn(call) });

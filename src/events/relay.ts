@@ -5,8 +5,10 @@
  */
 
 import type { BackpressureOptions } from '../lib/backpressure.ts';
+import { monotonicMs } from '../lib/monotonic.ts';
 import type { Database } from '../postgres/database.ts';
 import type { SaleLocks } from '../postgres/sale-locks.ts';
+import { IdlePace } from './idle-pace.ts';
 import { Outbox } from './outbox.ts';
 import { emptyOutbox, type OutboxWorkOptions } from './outbox-work.ts';
 import type { RelayEvents } from './relay-events.ts';
@@ -45,7 +47,7 @@ export class EventRelay {
       locks,
       name: ':events',
       backpressure,
-      step: () => emptyOutbox(work),
+      step: paced(() => emptyOutbox(work)),
       crashed: (error, retryMs) => events.crashed({ loop: 'outbox', error, retryMs }),
     });
     if (!webhook) return;
@@ -54,7 +56,7 @@ export class EventRelay {
       locks,
       name: ':webhook',
       backpressure,
-      step: (signal) => deliverPages(delivery, signal),
+      step: paced((signal) => deliverPages(delivery, signal)),
       crashed: (error, retryMs) => events.crashed({ loop: 'webhook', error, retryMs }),
     });
   }
@@ -85,4 +87,12 @@ export class EventRelay {
       // The loop gets the same error and reports it.
     }
   }
+}
+
+/** The step of a loop that looks less often when there was nothing for long. */
+function paced(
+  step: (signal: AbortSignal) => Promise<number | undefined>,
+): (signal: AbortSignal) => Promise<number> {
+  const pace = new IdlePace(monotonicMs());
+  return async (signal) => pace.restMs(await step(signal), monotonicMs());
 }

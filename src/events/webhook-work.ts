@@ -12,7 +12,6 @@
  */
 import { monotonicMs } from '../lib/monotonic.ts';
 import type { Receiver } from './order-event.ts';
-import { IDLE_MS } from './outbox-work.ts';
 import type { RelayEvents } from './relay-events.ts';
 import { Contested } from './sole-loop.ts';
 import type { Delivery, WebhookQueue } from './webhook-queue.ts';
@@ -29,11 +28,14 @@ export interface WebhookWorkOptions {
   readonly retryMs?: (attempts: number) => number;
 }
 
-/** One request. @returns how long to rest, in milliseconds. @throws Contested */
-export async function deliverPages(options: WebhookWorkOptions, signal: AbortSignal): Promise<number> {
+/** One request. @returns how long to rest, in milliseconds; `undefined`: no page waits. @throws Contested */
+export async function deliverPages(
+  options: WebhookWorkOptions,
+  signal: AbortSignal,
+): Promise<number | undefined> {
   const { queue, receiver, events } = options;
   const delivery = await queue.next();
-  if (!delivery) return IDLE_MS;
+  if (!delivery) return undefined;
   const began = monotonicMs();
   try {
     // Empty if the orders were removed from Postgres.
