@@ -23,7 +23,9 @@ export interface OutboxWorkOptions {
 /** One page. @returns how long to rest, in milliseconds; `undefined`: there was none. @throws Contested */
 export async function emptyOutbox(options: OutboxWorkOptions): Promise<number | undefined> {
   const { outbox, stream, forWebhook, events } = options;
+  if (await outbox.isEmpty()) return undefined;
   const { rows, parts } = stream ? await outbox.read() : await outbox.readRows();
+  // Another process has removed them since.
   if (rows.length === 0) return undefined;
   for (const call of callsOf(parts)) {
     const displaced = await stream?.events.append(call, stream.maxEvents);

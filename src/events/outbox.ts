@@ -40,6 +40,12 @@ export class Outbox {
     this.#db = db;
   }
 
+  /** Much cheaper than a read, which finds nothing nearly each time in an idle shop. */
+  async isEmpty(): Promise<boolean> {
+    // In order, so that Postgres takes the index: after a crowd, the table has many removed rows that a scan would meet.
+    return (await rows(this.#db, 'SELECT 1 FROM order_events ORDER BY id LIMIT 1')).length === 0;
+  }
+
   /**
    * The oldest rows with their events. Every read starts from the oldest row, because ids do not become visible in
    * order.

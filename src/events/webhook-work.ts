@@ -34,7 +34,7 @@ export async function deliverPages(
   signal: AbortSignal,
 ): Promise<number | undefined> {
   const { queue, receiver, events } = options;
-  const delivery = await queue.next();
+  const delivery = (await queue.isEmpty()) ? undefined : await queue.next();
   if (!delivery) return undefined;
   const began = monotonicMs();
   try {

@@ -62,6 +62,7 @@ describe('the outbox', () => {
     const second = await event('paid', [tagged]);
     const third = await event('expired', [NOWHERE]);
     const fourth = await event('redeemed', [referred]);
+    expect(await outbox.isEmpty()).toBe(false);
     const { rows: read, parts } = await outbox.read();
     expect(read).toEqual([first, second, third, fourth]);
     const line = (place: number, id: string, notes = '') => `${place} ${id} ${saleId} buyer-${id} 1${notes}`;
@@ -143,6 +144,7 @@ describe('the outbox', () => {
   });
 
   test('says how many rows wait, and for how long', async () => {
+    expect(await outbox.isEmpty()).toBe(true);
     expect(await outbox.waiting()).toEqual({ rows: 0, oldestMs: 0 });
     await event('paid', await orders(1), new Date(Date.now() - 3_600_000).toISOString());
     await event('paid', await orders(1), new Date(Date.now() - 60_000).toISOString());
@@ -238,6 +240,14 @@ describe('the webhook’s queue', () => {
     expect(await queue.deadPages()).toBe(1);
     expect(await queue.resend()).toBe(1);
     expect(await queue.resend()).toBe(0);
+  });
+
+  test('is empty if there are only dead letters', async () => {
+    expect(await queue.isEmpty()).toBe(true);
+    const pages = await queued(await event('paid', await orders(1)));
+    expect(await queue.isEmpty()).toBe(false);
+    await queue.failed(pages, 1, 'no answer');
+    expect(await queue.isEmpty()).toBe(true);
   });
 
   test('lists the oldest 100 dead letters, and counts all', async () => {

@@ -190,10 +190,12 @@ async function operate(): Promise<void> {
   await expireOrders(db, 10);
   await countLiveOrders(db, 'one');
   const outbox = new Outbox(db);
+  await outbox.isEmpty();
   await outbox.read();
   await outbox.readRows();
   await outbox.waiting();
   const webhook = new WebhookQueue(db);
+  await webhook.isEmpty();
   await webhook.next();
   await outbox.remove(['1'], { forWebhook: true });
   await outbox.remove(['2'], { forWebhook: false });
