@@ -185,15 +185,56 @@ function decodeHead({ id, generation, state, ...raw }: RawHead): SaleHead {
   return { id, generation, state, rules, isArchived: raw.archived_at !== null };
 }
 
-/** Sales that are not closed, the newest first, and then those of `held` that are closed. */
-export async function readSalesAtWork(db: Knex, held: readonly string[]): Promise<SaleHead[]> {
-  const found = await rows<RawHead>(
-    db,
-    `(SELECT ${HEAD} FROM sales WHERE state <> 'closed' ORDER BY created_at DESC, id)
-     UNION ALL SELECT ${HEAD} FROM sales WHERE state = 'closed' AND id = ANY (?)`,
-    [[...held]],
-  );
-  return found.map(decodeHead);
+/**
+ * SQL: a number that changes with any of the heads. Each row's hash is hashed again: the hash of a row is a sum of its columns'
+ * hashes with weights, so a value that one sale loses and another gets would not show in a sum of such hashes.
+ */
+const SUM = `sum(hashtextextended(hash_record_extended(ROW(${HEAD}), 0)::text, 0))`;
+
+/**
+ * The sales that a sync may have to work on. They are read each second and rarely differ from the last time. So one statement
+ * first adds up a hash of each head, and the rows are read only if the sum is another one than theirs.
+ */
+export class SalesAtWork {
+  readonly #db: Knex;
+  #open: readonly SaleHead[] = [];
+  #openIds: ReadonlySet<string> = new Set();
+  /** Of exactly the rows in `#open`; `null`: there are none. */
+  #sum: string | null = null;
+
+  constructor(db: Knex) {
+    this.#db = db;
+  }
+
+  /** Sales that are not closed, the newest first, and then those of `held` that are closed. */
+  async read(held: readonly string[]): Promise<readonly SaleHead[]> {
+    await this.#readOpen();
+    const others = held.filter((id) => !this.#openIds.has(id));
+    if (others.length === 0) return this.#open;
+    const closed = await rows<RawHead>(
+      this.#db,
+      `SELECT ${HEAD} FROM sales WHERE state = 'closed' AND id = ANY (?)`,
+      [others],
+    );
+    return [...this.#open, ...closed.map(decodeHead)];
+  }
+
+  async #readOpen(): Promise<void> {
+    const [present] = await rows<{ sum: string | null }>(
+      this.#db,
+      `SELECT ${SUM}::text AS sum FROM sales WHERE state <> 'closed'`,
+    );
+    if (present!.sum === this.#sum) return;
+    // The statement adds up its own rows: since the first one, a sale may have changed, and it may change back.
+    const open = await rows<RawHead & { sum: string }>(
+      this.#db,
+      `SELECT ${HEAD}, (${SUM} OVER ())::text AS sum FROM sales WHERE state <> 'closed'
+       ORDER BY created_at DESC, id`,
+    );
+    this.#open = open.map(decodeHead);
+    this.#openIds = new Set(open.map(({ id }) => id));
+    this.#sum = open[0]?.sum ?? null;
+  }
 }
 
 /** At most `limit` closed sales, archived ones too, none that is being deleted, with ids after `after`, in the order of ids. */

@@ -12,7 +12,7 @@
  */
 import type { ExpectedSale, KnownEntry, LogPosition, LogRead, SaleVersion } from '../../engine/contract.ts';
 import { readPositions } from '../../postgres/cursors.ts';
-import { readClosedSales, readSalesAtWork, type SaleHead } from '../../sales/sale-rows.ts';
+import { readClosedSales, type SaleHead, SalesAtWork } from '../../sales/sale-rows.ts';
 import { checkHead } from '../apply/log-chain.ts';
 import type { SaleLog } from '../apply/sale-log.ts';
 import type { HeldSales } from '../held/held-sales.ts';
@@ -52,6 +52,7 @@ interface Known {
 export class LogScanner {
   readonly #stores: SyncStores;
   readonly #sales: HeldSales;
+  readonly #atWork: SalesAtWork;
   readonly #quiet = new QuietSales();
   /** The last closed sale of the previous page. */
   #lastClosed = '';
@@ -59,13 +60,14 @@ export class LogScanner {
   constructor(stores: SyncStores, sales: HeldSales) {
     this.#stores = stores;
     this.#sales = sales;
+    this.#atWork = new SalesAtWork(stores.db);
   }
 
   /** The sales that need work, among those that are not closed and the closed ones that this sync works on. */
   async atWork(): Promise<Seen[]> {
     const held = [...this.#sales.logs].map((log) => log.saleId);
     const needingWork: Seen[] = [];
-    const sales = await readSalesAtWork(this.#stores.db, held);
+    const sales = await this.#atWork.read(held);
     const compared = this.#quiet.choose(sales, (sale) => this.#currentLog(sale));
     for (const page of this.#pagesOf(compared)) {
       const unclear = await this.#withoutMatching(page);

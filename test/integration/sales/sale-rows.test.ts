@@ -11,9 +11,10 @@ import {
   readPresentSale,
   readSale,
   readSales,
-  readSalesAtWork,
+  SalesAtWork,
 } from '../../../src/sales/sale-rows.ts';
 import { BY } from '../../support/author.ts';
+import { afterStatement } from '../../support/postgres/after-statement.ts';
 import { asAdmin } from '../../support/postgres/least-rights.ts';
 import { aSale } from '../../support/shop/sales.ts';
 import { Shop } from '../../support/shop/shop.ts';
@@ -128,7 +129,7 @@ describe('a list of sales', () => {
   });
 
   test('at work: those that are not closed, the newest first, and then those that are held', async () => {
-    const found = await readSalesAtWork(shop.db, ['closed-a', 'archived', 'paused', 'mistyped']);
+    const found = await new SalesAtWork(shop.db).read(['closed-a', 'archived', 'paused', 'mistyped']);
     expect(ids(found).slice(0, 4)).toEqual(['paused', 'unbuilt', 'open-a', 'open-b']);
     expect(ids(found).slice(4).sort()).toEqual(['archived', 'closed-a']);
     expect(found[0]).toEqual({
@@ -137,6 +138,85 @@ describe('a list of sales', () => {
     });
     expect(found.find(({ id }) => id === 'archived')!.isArchived).toBe(true);
     expect(found[0]!.rules).not.toBe(found[1]!.rules);
+  });
+
+  test('at work: a change of any sale shows at the next read', async () => {
+    const atWork = new SalesAtWork(shop.db);
+    let last = await atWork.read([]);
+    expect(await atWork.read([])).toEqual(last);
+    const changes: Record<string, unknown>[] = [
+      { generation: 8 },
+      { state: 'open' },
+      { require_token: true },
+      { per_buyer_limit: 5 },
+      { starts_at: new Date(0) },
+      { ends_at: new Date(Date.UTC(2030, 0)) },
+      { ends_at: null },
+      { state: 'closed' },
+    ];
+    for (const change of changes) {
+      await shop.db('sales').where({ id: 'paused' }).update(change);
+      const now = await atWork.read([]);
+      expect(now, JSON.stringify(change)).not.toEqual(last);
+      expect(now).toEqual(await new SalesAtWork(shop.db).read([]));
+      last = now;
+    }
+    await insert('another', 2);
+    expect(await atWork.read([])).toHaveLength(last.length + 1);
+  });
+
+  test('at work: two sales that swap a value are read again', async () => {
+    const atWork = new SalesAtWork(shop.db);
+    for (let pair = 0; pair < 10; pair++) {
+      const [one, other] = [`one-${pair}`, `other-${pair}`];
+      await insert(one, 1, { state: 'open' });
+      await insert(other, 1, { state: 'paused' });
+      await atWork.read([]);
+      await query(
+        asAdmin(shop.databaseUrl),
+        `UPDATE sales SET state = CASE state WHEN 'open' THEN 'paused' ELSE 'open' END
+         WHERE id IN ('${one}', '${other}')`,
+      );
+      expect(await atWork.read([])).toEqual(await new SalesAtWork(shop.db).read([]));
+    }
+  });
+
+  test('at work: a sale that changes while it is read, and then changes back, is read again', async () => {
+    let meanwhile = async () => {};
+    const db = afterStatement(shop.db, /^SELECT sum/, () => meanwhile());
+    const atWork = new SalesAtWork(db);
+    const before = await atWork.read([]);
+    await insert('another', 2);
+    const set = async (state: string) => {
+      await shop.db('sales').where({ id: 'paused' }).update({ state });
+    };
+    meanwhile = () => set('open');
+    expect((await atWork.read([]))[0]).toMatchObject({ id: 'paused', state: 'open' });
+    meanwhile = async () => {};
+    await set('paused');
+    expect((await atWork.read([]))[0]).toEqual(before[0]);
+  });
+
+  test('at work: if the rows could not be read, the next call reads them', async () => {
+    let isDown = false;
+    const db = afterStatement(shop.db, /^SELECT sum/, async () => {
+      if (isDown) throw new Error('Postgres is away');
+    });
+    const atWork = new SalesAtWork(db);
+    const { length } = await atWork.read([]);
+    await insert('another', 2);
+    isDown = true;
+    await expect(atWork.read([])).rejects.toThrow('Postgres is away');
+    isDown = false;
+    expect(await atWork.read([])).toHaveLength(length + 1);
+  });
+
+  test('at work: none', async () => {
+    const atWork = new SalesAtWork(shop.db);
+    expect(await atWork.read([])).not.toEqual([]);
+    await shop.db('sales').update({ state: 'closed' });
+    expect(await atWork.read([])).toEqual([]);
+    expect(ids(await atWork.read(['paused']))).toEqual(['paused']);
   });
 
   test('that are closed, by their ids', async () => {

@@ -42,7 +42,10 @@ interface SaleSpec extends Partial<Omit<SaleHead, 'id' | 'rules'>> {
 
 export class ScannedShop {
   readonly sales = new Map<string, ScannedSale>();
-  /** For which sales Postgres was asked for those at work, and after which sale for closed ones. */
+  /**
+   * What Postgres was asked for: for sales that are not closed (`undefined`), for closed ones among these, and for those after this
+   * one.
+   */
   readonly queried: unknown[] = [];
   /** The arguments of the calls of the backend. */
   readonly matched: string[][] = [];
@@ -126,21 +129,18 @@ export class ScannedShop {
       return (first as string[]).flatMap((id) =>
         this.sales.get(id)!.cursors.map(({ seq, ...cursor }) => ({ sale_id: id, position: seq, ...cursor })),
       );
-    this.queried.push(first);
     const heads = [...this.sales.values()].map(({ head }) => head);
-    const found =
-      limit === undefined
-        ? heads
-        : heads.filter(({ id }) => id > (first as string)).slice(0, limit as number);
-    return found.map(({ isArchived, ...head }) => ({
-      ...head,
-      starts_at: new Date(RULES.startsAt),
-      ends_at: null,
-      require_token: RULES.requireToken,
-      per_buyer_limit: RULES.perBuyerLimit,
-      queue: 'off',
-      archived_at: isArchived ? new Date(0) : null,
-    }));
+    const open = heads.filter(({ state }) => state !== 'closed');
+    const sum = open.length === 0 ? null : JSON.stringify(open);
+    if (sql.startsWith('SELECT sum(')) return [{ sum }];
+    this.queried.push(first);
+    if (limit !== undefined)
+      return heads
+        .filter(({ id }) => id > (first as string))
+        .slice(0, limit as number)
+        .map(rowOf);
+    if (first === undefined) return open.map((head) => ({ ...rowOf(head), sum }));
+    return heads.filter(({ id, state }) => state === 'closed' && (first as string[]).includes(id)).map(rowOf);
   }
 
   #matches({ saleId, generation, state, rules, newest }: ExpectedSale): boolean {
@@ -157,4 +157,16 @@ export class ScannedShop {
       })
     );
   }
+}
+
+function rowOf({ isArchived, ...head }: SaleHead) {
+  return {
+    ...head,
+    starts_at: new Date(RULES.startsAt),
+    ends_at: null,
+    require_token: RULES.requireToken,
+    per_buyer_limit: RULES.perBuyerLimit,
+    queue: 'off',
+    archived_at: isArchived ? new Date(0) : null,
+  };
 }

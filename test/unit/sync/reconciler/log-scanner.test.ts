@@ -18,7 +18,7 @@ const HELD = { held: true, segments: 2, seq: 3 };
 test('sales at rest need no work, and their logs are not read', async () => {
   const sales = ['one', 'two'].map((id) => shop.add(id, HELD));
   expect(await scan()).toEqual([]);
-  expect(shop.queried).toEqual([['one', 'two']]);
+  expect(shop.queried).toEqual([undefined]);
   expect(shop.read).toEqual([[]]);
   expect(sales.some(({ log }) => log!.hasGrown)).toBe(false);
 });
@@ -27,7 +27,27 @@ test('a sale that this sync does not work on needs work, and is returned with it
   shop.add('held', HELD);
   const { head, version } = shop.add('other');
   expect(await new LogScanner(shop.stores, shop.held).atWork()).toEqual([{ sale: head, version }]);
-  expect(shop.queried).toEqual([['held']]);
+  expect(shop.queried).toEqual([undefined]);
+});
+
+describe('the rows of sales', () => {
+  test('are read again only if one has changed', async () => {
+    shop.add('sale', HELD);
+    const scanner = new LogScanner(shop.stores, shop.held);
+    for (let i = 0; i < 3; i++) expect(await scan(scanner)).toEqual([]);
+    expect(shop.queried).toEqual([undefined]);
+    shop.add('other');
+    expect(await scan(scanner)).toEqual(['other']);
+    expect(shop.queried).toEqual([undefined, undefined]);
+  });
+
+  test('of closed ones are read if this sync works on them', async () => {
+    shop.add('open', HELD);
+    shop.add('ended', { ...HELD, state: 'closed' });
+    shop.add('over', { state: 'closed' });
+    expect(await scan()).toEqual(['ended']);
+    expect(shop.queried).toEqual([undefined, ['ended']]);
+  });
 });
 
 describe('a held sale needs work if', () => {
