@@ -19,6 +19,7 @@ import { applyReturns, salesWithReturns } from '../../orders/returns.ts';
 import { followState } from '../../sales/follow-state.ts';
 import { readWantedSegments } from '../../sales/ledger.ts';
 import { followForsaken, readForsakenSales } from '../../sales/movements.ts';
+import { type OpenWork, readOpenWork } from '../../sales/open-work.ts';
 import { readSale } from '../../sales/sale-rows.ts';
 import { checkHead, checkPublished } from '../apply/log-chain.ts';
 import type { SaleLog } from '../apply/sale-log.ts';
@@ -42,6 +43,7 @@ interface Findings {
   /** Sales with returns that are not applied. */
   readonly returning: readonly string[];
   readonly lost: readonly LostUnits[];
+  readonly open: OpenWork;
 }
 
 export class Reconciler {
@@ -107,7 +109,7 @@ export class Reconciler {
     if (!this.#scanned) return;
     if ('error' in this.#scanned) throw this.#scanned.error;
     const { db, backend } = this.#stores;
-    const { atWork, closed, returning, lost } = this.#scanned;
+    const { atWork, closed, returning, lost, open } = this.#scanned;
     if (atWork.length + closed.length + returning.length + lost.length > 0) await settled();
     for (const { sale } of atWork) {
       // A sale that was finished, archived and deleted may have been made again with the same id.
@@ -123,9 +125,9 @@ export class Reconciler {
     for (const saleId of returning)
       await this.#sales.isolate(saleId, () => applyReturns(db, backend, saleId));
     for (const sale of lost) await this.#sales.isolate(sale.saleId, () => this.#restore(sale));
-    await this.#resizes.advance(settled);
-    await this.#erasures.advance(settled);
-    await this.#followForsaken();
+    if (open.movements || this.#resizes.areDrafting) await this.#resizes.advance(settled);
+    if (open.erasures) await this.#erasures.advance(settled);
+    if (open.movements) await this.#followForsaken();
     // If a repair failed above, these findings are repaired again at the next call.
     this.#scanned = undefined;
     this.#dueAtMs = monotonicMs() + PAUSE_MS;
@@ -172,9 +174,11 @@ export class Reconciler {
       await this.#teller.tellAgain();
       const atWork = await this.#scanner.atWork();
       const { needingWork: closed, drained } = await this.#scanner.closed();
-      await this.#copies.removeNext();
+      const open = await readOpenWork(this.#stores.db);
+      if (open.deletions) await this.#copies.removeNext();
       const lost = await this.#supplies.next(drained);
-      this.#scanned = { atWork, closed, returning: await salesWithReturns(this.#stores.db), lost };
+      const returning = open.returns ? await salesWithReturns(this.#stores.db) : [];
+      this.#scanned = { atWork, closed, returning, lost, open };
     } catch (error) {
       this.#scanned = { error };
     }

@@ -32,6 +32,11 @@ export class Resizes {
     this.#catchUp = catchUp;
   }
 
+  /** Whether drafts are kept, also of resizes that are no longer requested. */
+  get areDrafting(): boolean {
+    return this.#drafting.size > 0;
+  }
+
   /**
    * Advances all requested resizes as far as possible without waiting. Call it repeatedly.
    * @param settled awaited before a sale leaves the loop: then none of its orders are being applied

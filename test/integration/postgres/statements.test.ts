@@ -32,6 +32,7 @@ import { type QueueState, readQueue } from '../../../src/queue/queue-state.ts';
 import { readDueSales } from '../../../src/rebuild/erasures.ts';
 import { rebuildSale } from '../../../src/rebuild/rebuild.ts';
 import { countLiveOrders } from '../../../src/sales/live-orders.ts';
+import { readOpenWork } from '../../../src/sales/open-work.ts';
 import { readSales, SalesAtWork } from '../../../src/sales/sale-rows.ts';
 import { BuyerService } from '../../../src/shop/buyer-service.ts';
 import { BY } from '../../support/author.ts';
@@ -205,6 +206,7 @@ async function operate(): Promise<void> {
   await readSales(db, { built: true, limit: 1 });
   await readSales(db);
   await new SalesAtWork(db).read(['ended-1']);
+  await readOpenWork(db);
   await webhook.resend('1');
   const { orders: left } = await orders.listOrders('one');
   await orders.editOrder(left[0]!.orderId, { reference: 'x' }, BY);

@@ -23,6 +23,8 @@ const world = vi.hoisted(() => {
     row: undefined as unknown,
     scanning: Promise.resolve() as Promise<unknown>,
     following: undefined as Error | undefined,
+    open: { returns: true, movements: true, erasures: true, deletions: true },
+    drafting: false,
   };
   return { calls, call, nothing, found: { ...nothing } };
 });
@@ -51,9 +53,13 @@ vi.mock('../../../../src/sync/reconciler/supply-check.ts', () => ({
 vi.mock('../../../../src/sync/reconciler/resizes.ts', () => ({
   Resizes: class {
     advance = async () => world.call('resizes');
+    get areDrafting() {
+      return world.found.drafting;
+    }
     stop = async () => world.call('stop resizes');
   },
 }));
+vi.mock('../../../../src/sales/open-work.ts', () => ({ readOpenWork: async () => world.found.open }));
 vi.mock('../../../../src/sync/reconciler/erasures.ts', () => ({
   Erasures: class {
     advance = async () => world.call('erasures');
@@ -204,6 +210,30 @@ describe('a sweep', () => {
     for (const log of logs) log.saw(0, { position: log.positions[0]!, head: headAt(3), entries: [] });
     await sweep();
     expect(backlogs).toEqual([6]);
+  });
+
+  describe('asks for rarely needed work only if some may wait:', () => {
+    const NONE = { returns: false, movements: false, erasures: false, deletions: false };
+    const calledFor = async (open: Partial<typeof NONE>) => {
+      Object.assign(found, { open: { ...NONE, ...open }, returning: ['a'], forsaken: ['b'] });
+      await reconciler.advance(settled);
+      return calls.filter((name) => !['tell again', 'scan', 'scanned', 'settled'].includes(name));
+    };
+
+    test.each([
+      ['nothing', {}, []],
+      ['returns', { returns: true }, ['return a']],
+      ['changes of operators', { movements: true }, ['resizes', 'forsaken b']],
+      ['erasures', { erasures: true }, ['erasures']],
+      ['deleted sales', { deletions: true }, ['copies']],
+    ])('%s', async (_, open, expected) => {
+      expect(await calledFor(open)).toEqual(expected);
+    });
+
+    test('drafts of resizes, also after the last request', async () => {
+      found.drafting = true;
+      expect(await calledFor({})).toEqual(['resizes']);
+    });
   });
 
   test('applies returns that are left', async () => {
