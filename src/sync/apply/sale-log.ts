@@ -19,6 +19,9 @@ export class SaleLog {
   /** The newest entries seen, applied or not. */
   readonly #newest: KnownEntry[];
   readonly #grown = new Set<number>();
+  /** Kept, because each sweep asks every sale. `undefined`: to be added up again. */
+  #entries: number | undefined;
+  #backlog: number | undefined;
 
   /** @param before the SaleLog that this one replaces */
   constructor(saleId: string, cursors: readonly Cursor[], before?: SaleLog) {
@@ -51,12 +54,16 @@ export class SaleLog {
 
   /** Entries seen in all logs, from the first one on. Any new entry changes it. */
   get entries(): number {
-    return this.#newest.reduce((sum, { seq }) => sum + seq, 0);
+    this.#entries ??= this.#newest.reduce((sum, { seq }) => sum + seq, 0);
+    return this.#entries;
   }
 
   /** Orders seen in the logs beyond the cursors. */
   get backlog(): number {
-    return this.#newest.reduce((sum, { orders }, i) => sum + Math.max(0, orders - this.#applied[i]!), 0);
+    const unapplied = (sum: number, { orders }: KnownEntry, i: number) =>
+      sum + Math.max(0, orders - this.#applied[i]!);
+    this.#backlog ??= this.#newest.reduce(unapplied, 0);
+    return this.#backlog;
   }
 
   grow(segments: Iterable<number>): void {
@@ -84,6 +91,8 @@ export class SaleLog {
     const last = entries.at(-1);
     const read = last && { seq: last.seq, tail: last.tail, orders: last.ordersSoFar };
     this.#newest[segment] = newerOf(newerOf(this.#newest[segment]!, head), read);
+    this.#entries = undefined;
+    this.#backlog = undefined;
   }
 
   /** The entries up to here are in a batch. The log no longer counts as grown if nothing is known after them. */
@@ -97,6 +106,7 @@ export class SaleLog {
     if (to.generation !== this.generation) return;
     if (this.#cursors[to.segment]!.seq < to.seq) this.#cursors[to.segment] = to;
     this.#applied[to.segment] = Math.max(this.#applied[to.segment]!, orders);
+    this.#backlog = undefined;
   }
 }
 

@@ -138,3 +138,26 @@ describe('what was seen in the logs', () => {
     expect(log.backlog).toBe(0);
   });
 });
+
+describe('the entries and the backlog', () => {
+  const at = (segment: number, seq: number) => ({
+    saleId: 'sale',
+    segment,
+    generation: 1,
+    seq,
+    tail: `${seq}`,
+  });
+
+  it('follow each read and each batch', () => {
+    const log = aLog(2);
+    expect([log.entries, log.backlog]).toEqual([0, 0]);
+    log.saw(0, aRead(0, 1, 3));
+    expect([log.entries, log.backlog]).toEqual([3, 3]);
+    log.saw(1, aRead(1, 1, 2));
+    expect([log.entries, log.backlog]).toEqual([5, 5]);
+    log.applied(at(0, 2), 2);
+    expect([log.entries, log.backlog]).toEqual([5, 3]);
+    log.applied(at(1, 2), 2);
+    expect([log.entries, log.backlog]).toEqual([5, 1]);
+  });
+});
