@@ -60,6 +60,7 @@ export class RedisSales implements SaleStore {
   }
 
   async versions(saleIds: readonly string[]): Promise<readonly (SaleVersion | undefined)[]> {
+    if (saleIds.length === 0) return [];
     const asked = saleIds.map(
       (id) => ['hmget', this.#keys.sale(id), 'epoch', 'generation', 'state', 'rules'] as const,
     );

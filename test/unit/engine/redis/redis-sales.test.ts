@@ -17,12 +17,12 @@ interface Fakes {
 
 function salesWith({ redis = {}, scripts = {}, replies = [] }: Fakes) {
   const sent: Command[] = [];
-  const sendAll = async (commands: readonly Command[]) => {
+  const sendAll = vi.fn(async (commands: readonly Command[]) => {
     sent.push(...commands);
     return replies;
-  };
+  });
   const fakes = [redis as RedisClient, scripts as Scripts, new Keys('p:')] as const;
-  return { sales: new RedisSales(...fakes, sendAll, () => {}), sent };
+  return { sales: new RedisSales(...fakes, sendAll, () => {}), sent, sendAll };
 }
 
 const replyError = () => Object.assign(new Error('WRONGTYPE'), { name: 'ReplyError' });
@@ -54,6 +54,12 @@ describe('the versions of sales', () => {
         ...['hmget', `p:{${id}}:sale`, 'epoch', 'generation', 'state', 'rules'],
       ]),
     );
+  });
+
+  it('of no sales are known without Redis', async () => {
+    const { sales, sendAll } = salesWith({});
+    expect(await sales.versions([])).toEqual([]);
+    expect(sendAll).not.toHaveBeenCalled();
   });
 
   it('fail together if the connection fails', async () => {
