@@ -52,9 +52,9 @@ export class Storm {
     if (weather.drags > 0 || weather.dragsTakes) this.#drag();
     for (const moment of weather.allDieAt) {
       when(
-        () => this.#auditor.sales.some((sale) => isMoment(moment, sale, this.#world)),
+        () => this.#isOver || this.#auditor.sales.some((sale) => isMoment(moment, sale, this.#world)),
         () => {
-          for (const node of this.#nodes) this.#killNode(node);
+          for (const node of this.#isOver ? [] : this.#nodes) this.#killNode(node);
         },
       );
     }
