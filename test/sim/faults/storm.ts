@@ -54,7 +54,8 @@ export class Storm {
       when(
         () => this.#isOver || this.#auditor.sales.some((sale) => isMoment(moment, sale, this.#world)),
         () => {
-          for (const node of this.#isOver ? [] : this.#nodes) this.#killNode(node);
+          if (this.#isOver) return;
+          for (const node of this.#nodes) this.#killNode(node);
         },
       );
     }
