@@ -11,7 +11,6 @@ import { problem } from '../../../src/http/server/problem.ts';
 import { kindOf } from '../../../src/http/server/problem-kinds.ts';
 import { ApiDescription } from '../../fuzz/description.ts';
 import { BY } from '../../support/author.ts';
-import { makeSale } from '../../support/nodes/stores.ts';
 import { openBrowser, violationsOn } from '../../support/pages/console-browser.ts';
 import { ExampleShop, type ShopVisit } from '../../support/pages/shop-page.ts';
 
@@ -30,10 +29,8 @@ afterAll(async () => {
 });
 
 const sell = (spec: Record<string, unknown> = {}) =>
-  makeSale(shop.node, {
-    title: 'Front row',
+  shop.sell({
     stock: 1,
-    segments: 1,
     queue: 'fifo',
     presenceSeconds: 60,
     ...spec,

@@ -7,7 +7,6 @@ import type { ProblemCode } from '../../../src/http/server/problem-kinds.ts';
 import { ApiDescription, type Schema } from '../../fuzz/description.ts';
 import { BY } from '../../support/author.ts';
 import { until } from '../../support/fixtures.ts';
-import { makeSale } from '../../support/nodes/stores.ts';
 import { openBrowser, violationsOn } from '../../support/pages/console-browser.ts';
 import { ExampleShop } from '../../support/pages/shop-page.ts';
 
@@ -32,15 +31,7 @@ afterAll(async () => {
   await shop?.[Symbol.asyncDispose]();
 });
 
-const sell = (spec: Record<string, unknown> = {}) =>
-  makeSale(shop.node, {
-    title: 'Front row',
-    stock: 10,
-    segments: 1,
-    priceMinor: 4_900,
-    currency: 'EUR',
-    ...spec,
-  });
+const sell = (spec: Record<string, unknown> = {}) => shop.sell(spec);
 const change = (saleId: string, action: 'pause' | 'resume' | 'close') =>
   shop.node.ops.change(saleId, { action }, BY);
 const left = async (saleId: string) => (await shop.node.ops.show(saleId)).remaining;

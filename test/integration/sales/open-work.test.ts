@@ -1,4 +1,4 @@
-/** Which kinds of rarely needed work the reconciler is told of. */
+/** Postgres tells the reconciler which kinds of rarely needed work wait. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { readOpenWork } from '../../../src/sales/open-work.ts';
 import { insertSale } from '../../../src/sales/sale-rows.ts';

@@ -8,7 +8,6 @@ import { problem } from '../../../src/http/server/problem.ts';
 import { kindOf, type ProblemCode } from '../../../src/http/server/problem-kinds.ts';
 import { ApiDescription } from '../../fuzz/description.ts';
 import { BY } from '../../support/author.ts';
-import { makeSale } from '../../support/nodes/stores.ts';
 import { openBrowser, violationsOn } from '../../support/pages/console-browser.ts';
 import { ExampleShop, type ShopVisit } from '../../support/pages/shop-page.ts';
 
@@ -31,15 +30,7 @@ afterAll(async () => {
   await shop?.[Symbol.asyncDispose]();
 });
 
-const sell = (spec: Record<string, unknown> = {}) =>
-  makeSale(shop.node, {
-    title: 'Front row',
-    stock: 10,
-    segments: 1,
-    priceMinor: 4_900,
-    currency: 'EUR',
-    ...spec,
-  });
+const sell = (spec: Record<string, unknown> = {}) => shop.sell(spec);
 const close = (saleId: string) => shop.node.ops.change(saleId, { action: 'close' }, BY);
 
 const refusal = (code: ProblemCode) => {

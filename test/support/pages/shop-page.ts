@@ -6,7 +6,7 @@ import type { Browser, Page, Route } from 'playwright-core';
 // @ts-expect-error The example is JavaScript.
 import { createShop } from '../../../examples/shop-page/server.js';
 import { startTestNode, type TestNode } from '../nodes/node.ts';
-import { embedded } from '../nodes/stores.ts';
+import { embedded, makeSale } from '../nodes/stores.ts';
 
 const JWT_SECRET = 'a-secret-of-the-tests-with-enough-characters';
 const WAIT_MS = 90_000;
@@ -46,6 +46,12 @@ export class ExampleShop implements AsyncDisposable {
     });
     Object.assign(settings, { shopUrl: node.publicUrl, opsUrl: node.opsUrl, opsToken: node.opsToken });
     return new ExampleShop(node, origin, server, settings);
+  }
+
+  /** Makes a sale with a title and a price, unless `spec` says otherwise. @returns its id */
+  sell(spec: Record<string, unknown> = {}): Promise<string> {
+    const usual = { title: 'Front row', stock: 10, segments: 1, priceMinor: 4_900, currency: 'EUR' };
+    return makeSale(this.node, { ...usual, ...spec });
   }
 
   /** Opens the page about a sale, for a new buyer. */
