@@ -380,7 +380,9 @@ describe('a whole shop', () => {
     await until(async () => (await node.buy(id, 'ben')).code === 'paused', { what: 'the pause' });
     expect(await node.ops.change(id, { action: 'top-up', units: 4 }, by)).toMatchObject({ remaining: 43 });
     await node.ops.change(id, { action: 'resume' }, by);
-    await until(async () => (await node.buy(id, 'ben')).status === 201, { what: 'a purchase' });
+    await until(async () => (await node.buy(id, 'ben', { key: 'until-sold' })).status === 201, {
+      what: 'a purchase',
+    });
     const { after } = await node.ops.rebalance(id, { dryRun: false });
     expect(Math.max(...after) - Math.min(...after)).toBeLessThanOrEqual(1);
     expect(await node.ops.verify(id)).toMatchObject({ ok: true, findings: [] });

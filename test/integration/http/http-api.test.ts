@@ -146,7 +146,9 @@ onEachStore((stage) => {
       });
       expect(await node.ops.change(id, { action: 'pause' }, BY)).toMatchObject({ state: 'paused' });
       expect(await node.ops.change(id, { action: 'resume' }, BY)).toMatchObject({ state: 'open' });
-      await until(async () => (await node.buy(id, 'bob')).status === 201, { what: 'it sells again' });
+      await until(async () => (await node.buy(id, 'bob', { key: 'until-sold' })).status === 201, {
+        what: 'it sells again',
+      });
       await expectSold(node, id, 2);
     });
 

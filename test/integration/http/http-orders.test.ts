@@ -84,7 +84,9 @@ onEachStore((stage) => {
       status: 200,
       body: { status: 'cancelled', cancelledAt: expect.any(String) },
     });
-    await until(async () => (await node.buy(saleId, 'bob')).status === 201, { what: 'bob buys' });
+    await until(async () => (await node.buy(saleId, 'bob', { key: 'until-sold' })).status === 201, {
+      what: 'bob buys',
+    });
     await expectSold(node, saleId, 1);
   });
 
@@ -144,7 +146,9 @@ onEachStore((stage) => {
     const { node } = stage;
     const due = async (query = '') => (await node.opsRequest(`/v1/refunds-due${query}`)).body.orders;
     const { saleId, orderId } = await expired(node, 1);
-    await until(async () => (await node.buy(saleId, 'bob')).status === 201, { what: 'bob buys' });
+    await until(async () => (await node.buy(saleId, 'bob', { key: 'until-sold' })).status === 201, {
+      what: 'bob buys',
+    });
     const late = await pay(node, orderId, 'ann');
     expect(late).toMatchObject({ status: 409, code: 'expired', body: { refundDue: true } });
     expect((await read(node, orderId, 'ann')).body).toMatchObject({ status: 'expired', refundDue: true });
@@ -382,7 +386,9 @@ describe('on Redis and Postgres', () => {
 
     const third = await bought(node, saleId, 'cid');
     await age(third);
-    await until(async () => (await node.buy(saleId, 'dan')).status === 201, { what: 'dan buys' });
+    await until(async () => (await node.buy(saleId, 'dan', { key: 'until-sold' })).status === 201, {
+      what: 'dan buys',
+    });
     for (const env of [throughNode, onStores]) {
       expect(await order(`pay ${third}`, env)).toEqual({
         exitCode: 1,

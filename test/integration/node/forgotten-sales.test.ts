@@ -54,6 +54,8 @@ test('the next sale gets the slot, and is sold out and open again as any other',
   await node.ops.change(next, { action: 'top-up', units: 1 }, BY);
   await sellOut(node, next);
   await node.ops.change(next, { action: 'top-up', units: 1 }, BY);
-  await until(async () => (await node.buy(next, 'patient')).code === 'committed', { what: 'it sells again' });
+  await until(async () => (await node.buy(next, 'patient', { key: 'until-sold' })).code === 'committed', {
+    what: 'it sells again',
+  });
   expect((await node.buy(gone, 'late')).status).toBe(404);
 });

@@ -59,7 +59,9 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
     const unpaid = await placed(till, sale.id, 'bert');
     expect(await till.buy(sale.id, 'carl')).toEqual({ code: 'sold_out' });
     shop.startExpiry();
-    await until(async () => (await till.buy(sale.id, 'carl')).code === 'committed', { what: 'carl buys' });
+    await until(async () => (await till.buy(sale.id, 'carl', { key: 'until-sold' })).code === 'committed', {
+      what: 'carl buys',
+    });
 
     const expired = await orders.showOrder(unpaid);
     expect(expired).toMatchObject({ order: { status: 'expired', paidAt: undefined } });

@@ -46,7 +46,9 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
     const { saleId, orderId } = await overdue({ stock: 1 });
     const expiry = shop.startExpiry();
     await until(() => expiry.orders === 1, { what: 'the order expires' });
-    await until(async () => (await till.buy(saleId, 'bert')).code === 'committed', { what: 'bert buys' });
+    await until(async () => (await till.buy(saleId, 'bert', { key: 'until-sold' })).code === 'committed', {
+      what: 'bert buys',
+    });
     return { saleId, orderId };
   };
 
@@ -173,7 +175,9 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
       const { saleId, orderId } = await overdue();
       const expiry = shop.startExpiry();
       await until(() => expiry.orders === 1, { what: 'the order expires' });
-      await until(async () => (await till.buy(saleId, 'anna')).code === 'committed', { what: 'anna buys' });
+      await until(async () => (await till.buy(saleId, 'anna', { key: 'until-sold' })).code === 'committed', {
+        what: 'anna buys',
+      });
       await refundIsDue(orderId);
       await balanced(saleId, 1);
     });

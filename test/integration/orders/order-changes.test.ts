@@ -69,7 +69,9 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
       expect(await orders.showOrder(orderId)).toMatchObject({ order: { status, quantity: 3 } });
       await expectSold(sale.id, 0);
 
-      await until(async () => (await till.buy(sale.id, 'bert')).code === 'committed', { what: 'bert buys' });
+      await until(async () => (await till.buy(sale.id, 'bert', { key: 'until-sold' })).code === 'committed', {
+        what: 'bert buys',
+      });
       await placed(till, sale.id, 'anna', { quantity: 2 });
       expect(await till.buy(sale.id, 'carl')).toEqual({ code: 'sold_out' });
       await expectSold(sale.id, 3);
@@ -234,7 +236,9 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
     expect(await cut.changeOrder(orderId, CANCEL, BY)).toMatchObject({ order: { status: 'cancelled' } });
     expect(failing.hits).not.toEqual([]);
     expect(await shop.service.verify(sale.id)).toMatchObject({ ok: true });
-    await until(async () => (await till.buy(sale.id, 'bert')).code === 'committed', { what: 'bert buys' });
+    await until(async () => (await till.buy(sale.id, 'bert', { key: 'until-sold' })).code === 'committed', {
+      what: 'bert buys',
+    });
     await expectSold(sale.id, 1);
   });
 

@@ -105,7 +105,7 @@ describe('the process that applies a return dies', () => {
       await until(async () => (await salesWithReturns(shop.db)).length === 0, {
         what: 'the sweep has applied it',
       });
-      await until(async () => (await till.buy(id, names[0]!)).code === 'committed', {
+      await until(async () => (await till.buy(id, names[0]!, { key: 'until-sold' })).code === 'committed', {
         what: 'it is on sale',
       });
       expect((await till.buy(id, 'late')).code).toBe('sold_out');

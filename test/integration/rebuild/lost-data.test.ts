@@ -434,7 +434,7 @@ describe('a segment that comes back from an older copy', () => {
     expect(sync.seen.rebuilds).toEqual([]);
 
     // The first node comes back and tells. Three were lost; that three others have their numbers hides two of them.
-    await until(async () => (await till.buy(id, 'loser-0')).code === 'committed', {
+    await until(async () => (await till.buy(id, 'loser-0', { key: 'until-sold' })).code === 'committed', {
       what: 'a loser has its unit',
     });
     expect(sync.seen.losses).toEqual([{ saleId: id, segment: 0, orders: 1 }]);
@@ -624,7 +624,7 @@ describe('all of Redis is lost', () => {
     await using all = new RedisKeys(own);
     await all.redis.flushall();
     const sync = await own.startSync();
-    await until(async () => (await till.buy(id, 'late')).code === 'committed', {
+    await until(async () => (await till.buy(id, 'late', { key: 'until-sold' })).code === 'committed', {
       what: 'the sale sells again',
     });
     const outcomes = await till.buyAll(id, buyers(12, 'other'));
@@ -680,7 +680,7 @@ describe('all of Redis is lost', () => {
     await using all = new RedisKeys(own);
     await all.redis.flushall();
     await own.startSync();
-    await until(async () => (await till.buy(id, 'cleo')).code === 'committed', {
+    await until(async () => (await till.buy(id, 'cleo', { key: 'until-sold' })).code === 'committed', {
       what: 'the sale sells again',
     });
     expect(await till.buy(id, 'anna', { key: 'k' })).toEqual(kept);

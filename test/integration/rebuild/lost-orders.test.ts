@@ -169,7 +169,7 @@ describe('a server that restarts without the end of its file', () => {
     const { id, committed } = await begun(till, 1);
     const { kept, lost } = await tailLost(till, id);
     await shop.startSync();
-    await until(async () => (await till.buy(id, 'late')).code === 'committed', {
+    await until(async () => (await till.buy(id, 'late', { key: 'until-sold' })).code === 'committed', {
       what: 'the sale sells again',
     });
     await expectNamed(id, lost);
@@ -206,7 +206,7 @@ test('a replica that takes over without the latest writes', async () => {
   proxy.failOver(replica.port);
 
   await shop.startSync();
-  await until(async () => (await till.buy(id, 'late')).code === 'committed', {
+  await until(async () => (await till.buy(id, 'late', { key: 'until-sold' })).code === 'committed', {
     what: 'the sale sells again',
   });
   await expectNamed(id, lost);

@@ -235,7 +235,7 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
     expect(await till.buy(sale.id, 'late')).toEqual({ code: 'sold_out' });
     const status = await shop.service.change(sale.id, topUp(6), { actor: 'ann', reason: 'second batch' });
     expect(status).toMatchObject({ stock: 3, movedUnits: 6, remaining: 6, soldOut: false });
-    await until(async () => (await till.buy(sale.id, 'first')).code === 'committed', {
+    await until(async () => (await till.buy(sale.id, 'first', { key: 'until-sold' })).code === 'committed', {
       what: 'it sells again',
     });
     const outcomes = await till.buyAll(sale.id, buyers(10, 'second'));
@@ -337,12 +337,16 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
     const startsAt = Date.parse('2026-01-01T00:00:00Z');
     const status = await shop.service.change(sale.id, { action: 'window', startsAt }, BY);
     expect(status).toMatchObject({ startsAt: '2026-01-01T00:00:00.000Z' });
-    await until(async () => (await till.buy(sale.id, 'ann')).code === 'committed', { what: 'ann can buy' });
+    await until(async () => (await till.buy(sale.id, 'ann', { key: 'until-sold' })).code === 'committed', {
+      what: 'ann can buy',
+    });
     const endsAt = startsAt + 1;
     await shop.service.change(sale.id, { action: 'window', endsAt }, BY);
     await until(async () => (await till.buy(sale.id, 'ben')).code === 'ended', { what: 'ben is told' });
     await shop.service.change(sale.id, { action: 'window', endsAt: null }, BY);
-    await until(async () => (await till.buy(sale.id, 'ben')).code === 'committed', { what: 'ben can buy' });
+    await until(async () => (await till.buy(sale.id, 'ben', { key: 'until-sold' })).code === 'committed', {
+      what: 'ben can buy',
+    });
     expect((await shop.changesOf(sale.id)).map(({ detail }) => detail)).toEqual([
       { from: ['2200-01-01T00:00:00.000Z', null], to: ['2026-01-01T00:00:00.000Z', null] },
       {

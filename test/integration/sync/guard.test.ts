@@ -185,7 +185,7 @@ describe('a buyer who is missing in the backend', () => {
     expect((await till.buy(sale.id, 'ben')).code).toBe('sold_out');
     await shop.startSync();
     expect((await again).code).toBe('limit_reached');
-    await until(async () => (await till.buy(sale.id, 'ben')).code === 'committed', {
+    await until(async () => (await till.buy(sale.id, 'ben', { key: 'until-sold' })).code === 'committed', {
       what: 'the unit is sold to another',
     });
     expect(unitsSold(await ordersOf(shop.databaseUrl, sale.id))).toBe(2);

@@ -198,7 +198,9 @@ describe('a foreign write in Redis', () => {
     await expect(dying.verify(id, { repair: true })).rejects.toThrow(/sales.reopen fails/);
     expect((await till.buy(id, 'ben')).code).toBe('sold_out');
     expect(await repair(id)).toMatchObject({ ok: true, repairs: [] });
-    await until(async () => (await till.buy(id, 'ben')).code === 'committed', { what: 'ben can buy' });
+    await until(async () => (await till.buy(id, 'ben', { key: 'until-sold' })).code === 'committed', {
+      what: 'ben can buy',
+    });
   });
 
   test('units that were moved by hand from one segment to the other', async () => {
