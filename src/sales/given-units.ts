@@ -21,24 +21,28 @@ export interface GivenUnits extends UnitCounts {
   readonly saleId: string;
   readonly generation: number;
   readonly segments: number;
-  /** Units that the segments began the generation with, as Postgres has it. */
-  readonly began: number;
 }
 
-/**
- * `began` goes back from the stock of now: units that were sold since (as the cursors count them) and withdrawn are added, units
- * that were returned and topped up are subtracted. The transaction that changes one of these changes the stock too.
- */
 const GIVEN = `
-  SELECT s.id, s.generation, s.segments, r.returned, m.credited, m.withdrawn,
-    s.stock + c.units - r.arisen - m.added + m.removed AS began
+  SELECT s.id, s.generation, s.segments, r.returned, m.credited, m.withdrawn
   FROM sales s,
-    LATERAL (SELECT coalesce(sum(units + units_before) FILTER (WHERE applied_at IS NOT NULL), 0) AS returned,
-        coalesce(sum(units + units_before), 0) AS arisen FROM stock_returns
+    LATERAL (SELECT coalesce(sum(units + units_before), 0) AS returned FROM stock_returns
+      WHERE sale_id = s.id AND generation = s.generation AND applied_at IS NOT NULL) r,
+    LATERAL (SELECT coalesce(sum(units) FILTER (WHERE action = 'top-up'), 0) AS credited,
+        coalesce(-sum(units) FILTER (WHERE action = 'withdraw'), 0) AS withdrawn FROM stock_movements
+      WHERE sale_id = s.id AND generation = s.generation AND applied_at IS NOT NULL) m
+  WHERE s.id = ANY (?) AND s.archived_at IS NULL`;
+
+/**
+ * Goes back from the stock of now: units that were sold since (as the cursors count them) and withdrawn are added, units that were
+ * returned and topped up are subtracted. The transaction that changes one of these changes the stock too.
+ */
+const BEGAN = `
+  SELECT s.id, s.generation, s.stock + c.units - r.arisen - m.added + m.removed AS began
+  FROM sales s,
+    LATERAL (SELECT coalesce(sum(units + units_before), 0) AS arisen FROM stock_returns
       WHERE sale_id = s.id AND generation = s.generation) r,
-    LATERAL (SELECT coalesce(sum(units) FILTER (WHERE action = 'top-up' AND applied_at IS NOT NULL), 0) AS credited,
-        coalesce(-sum(units) FILTER (WHERE action = 'withdraw' AND applied_at IS NOT NULL), 0) AS withdrawn,
-        coalesce(sum(units) FILTER (WHERE action = 'top-up'), 0) AS added,
+    LATERAL (SELECT coalesce(sum(units) FILTER (WHERE action = 'top-up'), 0) AS added,
         coalesce(-sum(units) FILTER (WHERE action = 'withdraw'), 0) AS removed FROM stock_movements
       WHERE sale_id = s.id AND generation = s.generation) m,
     LATERAL (SELECT coalesce(sum(units), 0) AS units FROM segment_cursors
@@ -48,20 +52,26 @@ const GIVEN = `
 /** What Postgres has given the segments of these sales. Archived sales are left out. */
 export async function readGivenUnits(db: Database, saleIds: readonly string[]): Promise<GivenUnits[]> {
   const found = await rows<
-    Record<'id' | 'returned' | 'credited' | 'withdrawn' | 'began', string> & {
-      generation: number;
-      segments: number;
-    }
+    Record<'id' | keyof UnitCounts, string> & { readonly generation: number; readonly segments: number }
   >(db, GIVEN, [[...saleIds]]);
-  return found.map(({ id, generation, segments, returned, credited, withdrawn, began }) => ({
+  return found.map(({ id, generation, segments, returned, credited, withdrawn }) => ({
     saleId: id,
     generation,
     segments,
     returned: Number(returned),
     credited: Number(credited),
     withdrawn: Number(withdrawn),
-    began: Number(began),
   }));
+}
+
+/** Units that the segments began their generation with, as Postgres has it. Archived sales are left out. */
+export async function readBegunUnits(
+  db: Database,
+  saleIds: readonly string[],
+): Promise<ReadonlyMap<string, { readonly generation: number; readonly units: number }>> {
+  if (saleIds.length === 0) return new Map();
+  const found = await rows<{ id: string; generation: number; began: string }>(db, BEGAN, [[...saleIds]]);
+  return new Map(found.map(({ id, generation, began }) => [id, { generation, units: Number(began) }]));
 }
 
 /**

@@ -1,7 +1,7 @@
 /**
  * Rebalances sales by timer: those that this sync works on, are open, have sold since their last look and have become
  * uneven. Runs beside the loop, as no order waits for it. Each look also finishes transfers that others have left
- * open.
+ * open. Only on several servers a transfer can be left open, so a single server is not asked about quiet sales.
  *
  * A round looks at a limited number of sales, those first that have waited longest: what rebalancing costs must not grow with the
  * number of sales. A purchase that comes too early for it waits for a refill.
@@ -14,7 +14,7 @@ import type { SaleLog } from './apply/sale-log.ts';
 import type { HeldSales } from './held/held-sales.ts';
 import type { SyncStores } from './held/sync-stores.ts';
 
-/** Sales of a round, and how many of them at most because they have sold. The rest may have a transfer left open. */
+/** Sales of a round, and how many of them at most because they have sold. On several servers the rest may have a transfer left open. */
 const SALES_OF_ROUND = 64;
 const SOLD_OF_ROUND = 48;
 
@@ -67,6 +67,7 @@ export class Rebalancer {
     const unlooked = [...held.values()].filter(({ saleId }) => !this.#looked.has(saleId));
     const inTurn = [...unlooked, ...[...this.#looked.keys()].map((saleId) => held.get(saleId)!)];
     const sold = inTurn.filter((log) => this.#hasSold(log)).slice(0, SOLD_OF_ROUND);
+    if (!this.#stores.backend.isSpread) return sold;
     const quiet = inTurn.filter((log) => !this.#hasSold(log));
     return [...sold, ...quiet].slice(0, SALES_OF_ROUND);
   }
@@ -77,7 +78,8 @@ export class Rebalancer {
   }
 
   /** Those whose sale is open in the backend, in the generation of the log. */
-  async #openAmong(logs: readonly SaleLog[]): Promise<SaleLog[]> {
+  async #openAmong(logs: readonly SaleLog[]): Promise<readonly SaleLog[]> {
+    if (logs.length === 0) return logs;
     try {
       const versions = await this.#stores.backend.sales.versions(logs.map((log) => log.saleId));
       return logs.filter((log, i) => {

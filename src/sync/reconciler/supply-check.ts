@@ -14,6 +14,7 @@ import {
   countedUnits,
   type GivenUnits,
   isStockExplained,
+  readBegunUnits,
   readGivenUnits,
 } from '../../sales/given-units.ts';
 import type { HeldSales } from '../held/held-sales.ts';
@@ -46,32 +47,50 @@ export class SupplyCheck {
 
   /** Checks the next sales that this sync works on, and `others`, unless it rests. @returns those that have lost units */
   async next(others: readonly string[]): Promise<LostUnits[]> {
-    const { db, backend } = this.#stores;
+    const { backend } = this.#stores;
     const began = monotonicMs();
     // An in-process backend loses nothing as long as it lives. Nodes of 0.1.0 give units back without counting them.
     if (!backend.durable || began < this.#notBeforeMs || (await this.#olderNodes.areRunning())) return [];
     if (this.#left.length === 0) this.#left = [...this.#sales.logs].map(({ saleId }) => saleId);
     const page = [...this.#left.splice(0, PAGE_SALES), ...others];
     if (page.length === 0) return [];
-    const lost: LostUnits[] = [];
-    for (const given of await readGivenUnits(db, page)) {
-      const { saleId, segments, generation } = given;
-      if (!backend.isSpread && !hasCome(given)) continue;
-      const audit = await backend.audits.audit(saleId, segments, generation);
-      const problem = lossIn(given, audit) ?? (await this.#lossOfMoves(given, audit));
-      if (problem !== undefined) lost.push({ saleId, generation, problem });
-    }
+    const lost = await this.#lostAmong(page);
     const now = monotonicMs();
     this.#notBeforeMs = now + (now - began) * REST_FACTOR;
     return lost;
   }
 
+  async #lostAmong(page: readonly string[]): Promise<LostUnits[]> {
+    const { db, backend } = this.#stores;
+    const all = await readGivenUnits(db, page);
+    const suspects = backend.isSpread ? all : all.filter(hasCome);
+    const begun = await readBegunUnits(
+      db,
+      suspects.map(({ saleId }) => saleId),
+    );
+    const lost: LostUnits[] = [];
+    for (const given of suspects) {
+      const { saleId, segments, generation } = given;
+      const audit = await backend.audits.audit(saleId, segments, generation);
+      const began = begun.get(saleId);
+      // Without this number, the sale was rebuilt between the two reads, or archived.
+      const units = began?.generation === generation ? began.units : undefined;
+      const problem = lossIn(given, audit) ?? (await this.#lossOfMoves(saleId, units, audit));
+      if (problem !== undefined) lost.push({ saleId, generation, problem });
+    }
+    return lost;
+  }
+
   /** Units have moved between two servers, and one server has lost its part of the move. */
-  async #lossOfMoves(given: GivenUnits, segments: readonly SegmentAudit[]): Promise<string | undefined> {
-    const began = begunBySegments(segments);
-    if (began === undefined) return undefined;
-    const units = given.began - began;
-    if (units === 0 || !(await isStockExplained(this.#stores.db, given.saleId))) return undefined;
+  async #lossOfMoves(
+    saleId: string,
+    begunUnits: number | undefined,
+    segments: readonly SegmentAudit[],
+  ): Promise<string | undefined> {
+    const bySegments = begunBySegments(segments);
+    if (begunUnits === undefined || bySegments === undefined) return undefined;
+    const units = begunUnits - bySegments;
+    if (units === 0 || !(await isStockExplained(this.#stores.db, saleId))) return undefined;
     return units > 0
       ? `the segments have lost ${counted(units, 'unit')} that moved between them`
       : `the segments have ${counted(-units, 'unit')} twice, which moved between them`;

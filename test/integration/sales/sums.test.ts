@@ -5,7 +5,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { readCursors } from '../../../src/postgres/cursors.ts';
 import { rows } from '../../../src/postgres/database.ts';
-import { isStockExplained, readGivenUnits } from '../../../src/sales/given-units.ts';
+import { isStockExplained, readBegunUnits, readGivenUnits } from '../../../src/sales/given-units.ts';
 import {
   closeArchive,
   closeMovement,
@@ -184,16 +184,21 @@ describe('the truth about a sale', () => {
 test('what Postgres has given the segments is of their generation, and applied', async () => {
   expect(await readGivenUnits(shop.db, [empty, full])).toEqual(
     expect.arrayContaining([
-      { saleId: empty, generation: 1, segments: 2, returned: 0, credited: 0, withdrawn: 0, began: STOCK },
-      {
-        ...{ saleId: full, generation: 3, segments: 2, returned: 3, credited: 1, withdrawn: 16 },
-        // The stock with what has gone from the segments since, and without what has come.
-        began: STOCK + 300 - (1 + 2 + 4 + 8) - (1 + 2) + 16,
-      },
+      { saleId: empty, generation: 1, segments: 2, returned: 0, credited: 0, withdrawn: 0 },
+      { saleId: full, generation: 3, segments: 2, returned: 3, credited: 1, withdrawn: 16 },
     ]),
   );
+  expect(await readBegunUnits(shop.db, [empty, full])).toEqual(
+    new Map([
+      [empty, { generation: 1, units: STOCK }],
+      // The stock with what has gone from the segments since, and without what has come.
+      [full, { generation: 3, units: STOCK + 300 - (1 + 2 + 4 + 8) - (1 + 2) + 16 }],
+    ]),
+  );
+  expect(await readBegunUnits(shop.db, [])).toEqual(new Map());
   await shop.db.raw("UPDATE sales SET archived_at = now(), state = 'closed' WHERE id = ?", [empty]);
   expect((await readGivenUnits(shop.db, [empty, full])).map(({ saleId }) => saleId)).toEqual([full]);
+  expect([...(await readBegunUnits(shop.db, [empty, full])).keys()]).toEqual([full]);
   await shop.db.raw("UPDATE sales SET archived_at = NULL, state = 'open' WHERE id = ?", [empty]);
 });
 

@@ -14,7 +14,12 @@ interface Held {
   readonly log: SaleLog;
 }
 
-let backend: MemoryBackend;
+/** In memory, and says of itself that its segments are on several servers, where a transfer may be left open. */
+class SpreadBackend extends MemoryBackend {
+  isSpread = true;
+}
+
+let backend: SpreadBackend;
 let held: Held[];
 let rebalancer: Rebalancer;
 let told: unknown[];
@@ -23,7 +28,7 @@ let stores: SyncStores;
 let sales: { readonly logs: SaleLog[] };
 
 beforeEach(async () => {
-  backend = new MemoryBackend({ maxLogOrders: 1_000 });
+  backend = new SpreadBackend({ maxLogOrders: 1_000 });
   held = [];
   told = [];
   failed = [];
@@ -128,6 +133,20 @@ test('quiet sales are looked at in turn, because a transfer may be left open', a
   for (let round = 0; round < 2; round++) await rebalancer.run();
   expect(new Set(finished)).toEqual(new Set(held.map(({ sale }) => sale.sale.id)));
   expect(finished).toHaveLength(128);
+});
+
+test('a single server is not asked about quiet sales, because no transfer can be left open there', async () => {
+  backend.isSpread = false;
+  const [one] = held as [Held];
+  await rebalancer.run();
+  expect(await isEven(one)).toBe(true);
+  const asked = vi.spyOn(backend.sales, 'versions');
+  await rebalancer.run();
+  expect(asked).not.toHaveBeenCalled();
+  await unevenAgain(one);
+  sell(one);
+  await rebalancer.run();
+  expect(await isEven(one)).toBe(true);
 });
 
 test('a sale that sync no longer works on is forgotten, and looked at when it comes back', async () => {

@@ -8,6 +8,8 @@ import { SupplyCheck } from '../../../../src/sync/reconciler/supply-check.ts';
 import { freezeTime } from '../../../support/engine/frozen-time.ts';
 
 let given: GivenUnits[] = [];
+/** The generation of the units that the segments began with. */
+let begunIn = 3;
 let isExplained = true;
 /** The sales of which Postgres was asked. */
 let read: string[][] = [];
@@ -19,7 +21,6 @@ const gives = (units: Partial<GivenUnits>): GivenUnits => ({
   saleId: 'sale',
   generation: 3,
   segments: 1,
-  began: 10,
   ...EMPTY,
   ...units,
 });
@@ -55,6 +56,9 @@ function checkOf(shop: Shop = {}) {
   const rowsOf = (sql: string, [first]: unknown[]) => {
     if (sql.includes('worker_leases')) return shop.olderNodes ?? [];
     if (sql.includes('AS gap')) return [{ gap: isExplained ? '0' : '1' }];
+    if (sql.includes('AS began')) {
+      return given.map(({ saleId: id }) => ({ id, generation: begunIn, began: '10' }));
+    }
     read.push(first as string[]);
     return given.map(({ saleId: id, ...units }) => ({ id, ...units }));
   };
@@ -70,7 +74,7 @@ function checkOf(shop: Shop = {}) {
 
 beforeEach(() => {
   freezeTime();
-  [given, isExplained, read] = [[], true, []];
+  [given, begunIn, isExplained, read] = [[], 3, true, []];
 });
 
 afterEach(() => void vi.useRealTimers());
@@ -126,6 +130,12 @@ describe('on several servers, units that move can be lost', () => {
     given = [gives({})];
     expect(await checkOf({ isSpread: true, audit }).check.next([])).toEqual([]);
   });
+});
+
+test('a sale that is rebuilt between the two reads of Postgres is looked at by the next round', async () => {
+  given = [gives({})];
+  begunIn = 4;
+  expect(await checkOf({ isSpread: true, audit: [counts({}, 8)] }).check.next([])).toEqual([]);
 });
 
 describe('a single server is asked only about a sale', () => {
