@@ -12,6 +12,7 @@ import type { Knex } from 'knex';
 import { RESERVED_PREFIXES } from '../engine/limits.ts';
 import type { Author } from '../engine/sale/author.ts';
 import type { Erasure, ErasureWish } from '../operations/buyer-operations.ts';
+import { secondsSince } from '../postgres/age.ts';
 import { numbers } from '../postgres/array-literal.ts';
 import { type Database, rows } from '../postgres/database.ts';
 import { despiteDeadlocks } from '../postgres/deadlock.ts';
@@ -107,7 +108,7 @@ export async function readDueSales(db: Database): Promise<DueSale[]> {
   const found = await rows<{ id: string; is_closed: boolean; is_archived: boolean; age_s: string }>(
     db,
     `SELECT s.id, s.state = 'closed' AS is_closed, s.archived_at IS NOT NULL AS is_archived,
-       extract(epoch FROM now() - min(e.asked_at)) AS age_s
+       ${secondsSince('min(e.asked_at)')} AS age_s
      FROM erasures e JOIN sales s ON s.id = e.sale_id WHERE ${DUE} AND s.deleting_since IS NULL GROUP BY s.id`,
   );
   return found.map(({ id, is_closed, is_archived, age_s }) => ({

@@ -6,6 +6,7 @@ import type { Knex } from 'knex';
 import type { Author } from '../engine/sale/author.ts';
 import type { NotedAction } from '../engine/sale/sale-change.ts';
 import type { LedgerEntry } from '../operations/sale-operations.ts';
+import { secondsSince } from '../postgres/age.ts';
 import { type Database, rows } from '../postgres/database.ts';
 import { type SaleRow, settingsOf } from './sale-rows.ts';
 
@@ -75,7 +76,7 @@ export async function readWantedSegments(db: Knex, saleId: string): Promise<numb
 export async function readResizes(db: Database): Promise<{ saleId: string; ageS: number }[]> {
   const found = await rows<{ sale_id: string; age_s: string }>(
     db,
-    `SELECT sale_id, extract(epoch FROM now() - min(moved_at)) AS age_s FROM stock_movements
+    `SELECT sale_id, ${secondsSince('min(moved_at)')} AS age_s FROM stock_movements
      WHERE action = 'resize' AND applied_at IS NULL GROUP BY sale_id`,
   );
   return found.map(({ sale_id, age_s }) => ({ saleId: sale_id, ageS: Number(age_s) }));

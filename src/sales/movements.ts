@@ -18,6 +18,7 @@ import type { Backend } from '../engine/contract.ts';
 import { StaleGeneration } from '../engine/errors.ts';
 import type { NotedAction } from '../engine/sale/sale-change.ts';
 import { splitEvenly } from '../engine/sale/split-evenly.ts';
+import { secondsSince } from '../postgres/age.ts';
 import { type Database, rows } from '../postgres/database.ts';
 import { followState } from './follow-state.ts';
 import { closeMovement, type Movement, readOpenMovements } from './ledger.ts';
@@ -45,7 +46,7 @@ export async function readForsakenSales(db: Database): Promise<string[]> {
   const found = await rows<{ sale_id: string }>(
     db,
     `SELECT DISTINCT sale_id FROM stock_movements
-     WHERE applied_at IS NULL AND action <> 'resize' AND moved_at < now() - ? * interval '1 second'`,
+     WHERE applied_at IS NULL AND action <> 'resize' AND ${secondsSince('moved_at')} > ?`,
     [OWN_TIME_S],
   );
   return found.map((row) => row.sale_id);

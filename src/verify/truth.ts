@@ -1,5 +1,6 @@
 /** A sale's data in Postgres, read at one instant. */
 
+import { secondsSince } from '../postgres/age.ts';
 import { type Cursor, readCursors } from '../postgres/cursors.ts';
 import { type Database, rows } from '../postgres/database.ts';
 import { LIVE } from '../postgres/live-orders.ts';
@@ -100,7 +101,7 @@ export async function readTruth(db: Database, saleId: string): Promise<Truth> {
 /** SQL: count, units and age of the movements for which `which` holds, in columns that begin with `prefix`. */
 const openOf = (prefix: string, which: string, units: string) => `
   count(*) FILTER (WHERE ${which}) AS ${prefix}count, coalesce(sum(${units}) FILTER (WHERE ${which}), 0) AS ${prefix}units,
-  coalesce(extract(epoch FROM now() - min(moved_at) FILTER (WHERE ${which})), 0) AS ${prefix}age`;
+  coalesce(${secondsSince(`min(moved_at) FILTER (WHERE ${which})`)}, 0) AS ${prefix}age`;
 
 const MOVEMENTS = `
   SELECT coalesce(sum(units), 0) AS movements, coalesce(max(id), 0)::text AS last,
@@ -116,14 +117,14 @@ const RETURNS = `
   SELECT coalesce(sum(units + units_before) FILTER (WHERE generation = ?), 0) AS returned,
     count(*) FILTER (WHERE applied_at IS NULL) AS count,
     coalesce(sum(units) FILTER (WHERE applied_at IS NULL), 0) AS units,
-    coalesce(extract(epoch FROM now() - min(created_at) FILTER (WHERE applied_at IS NULL)), 0) AS age
+    coalesce(${secondsSince('min(created_at) FILTER (WHERE applied_at IS NULL)')}, 0) AS age
   FROM stock_returns WHERE sale_id = ?`;
 
 function pendingOf(row: Record<string, string>, prefix: string): Pending {
   return {
     count: Number(row[`${prefix}count`]),
     units: Number(row[`${prefix}units`]),
-    ageS: Math.max(0, Number(row[`${prefix}age`])),
+    ageS: Number(row[`${prefix}age`]),
   };
 }
 

@@ -31,7 +31,9 @@ import { forgiveOutage } from '../../../src/queue/presence.ts';
 import { type QueueState, readQueue } from '../../../src/queue/queue-state.ts';
 import { readDueSales } from '../../../src/rebuild/erasures.ts';
 import { rebuildSale } from '../../../src/rebuild/rebuild.ts';
+import { readResizes } from '../../../src/sales/ledger.ts';
 import { countLiveOrders } from '../../../src/sales/live-orders.ts';
+import { readForsakenSales } from '../../../src/sales/movements.ts';
 import { readOpenWork } from '../../../src/sales/open-work.ts';
 import { readSales, SalesAtWork } from '../../../src/sales/sale-rows.ts';
 import { BuyerService } from '../../../src/shop/buyer-service.ts';
@@ -182,6 +184,8 @@ async function operate(): Promise<void> {
   await buyers.erase({ buyerId: 'buyer-7', running: false }, BY);
   await operateQueue();
   await readDueSales(db);
+  await readResizes(db);
+  await readForsakenSales(db);
   await readOwnOrders(db, 'a', {});
   await service.list({ state: 'open', limit: 1 });
   const { next } = await service.list({ limit: 1 });

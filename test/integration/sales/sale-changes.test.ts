@@ -418,6 +418,20 @@ describe('a change whose process dies', () => {
     expect(await readForsakenSales(shop.db)).toEqual([]);
   }
 
+  test('is found by its age, also after the clock of Postgres was set back', async () => {
+    const { id } = await shop.sell({ stock: 4, segments: 1 });
+    await shop.service.change(id, { action: 'top-up', units: 1 }, BY);
+    for (const [madeAt, isForsaken] of [
+      ["now() - interval '1 second'", false],
+      ["now() - interval '1 minute'", true],
+      ["now() + interval '1 second'", false],
+      ["now() + interval '1 hour'", true],
+    ] as const) {
+      await shop.db.raw(`UPDATE stock_movements SET applied_at = NULL, moved_at = ${madeAt}`);
+      expect(await readForsakenSales(shop.db), madeAt).toEqual(isForsaken ? [id] : []);
+    }
+  });
+
   const credits =
     (segment: number) =>
     (call: string, [share]: readonly unknown[]) =>
