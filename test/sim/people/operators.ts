@@ -42,6 +42,8 @@ export class Operators {
   readonly #isQuiet: (buyerId: string) => boolean;
   /** Changes that wait for a node. */
   #waiting = 0;
+  /** A sale that is to be closed after a loss has been told so. */
+  #closesNow = false;
   #lastChangeAt = Number.NEGATIVE_INFINITY;
 
   /** @param isQuiet whether it is known how each purchase of this buyer ended, in all sales */
@@ -59,8 +61,10 @@ export class Operators {
     this.#isQuiet = isQuiet;
   }
 
-  /** Whether no change waits for a node or has just begun. */
+  /** Whether no change waits for a node or for a loss to be seen, or has just begun. */
   get isIdle(): boolean {
+    const { closesAfterLoss } = this.#scenario.dealings;
+    if (closesAfterLoss && this.#auditor.everLost && !this.#closesNow) return false;
     return this.#waiting === 0 && time.now - this.#lastChangeAt > CHANGE_MS;
   }
 
@@ -82,7 +86,10 @@ export class Operators {
       const { postgres } = this.#world;
       when(
         () => this.#auditor.everLost && postgres.machine.isAlive,
-        () => this.#changeLater(random.unit() * CLOSES_MS, { action: 'close' }),
+        () => {
+          this.#closesNow = true;
+          this.#changeLater(random.unit() * CLOSES_MS, { action: 'close' });
+        },
       );
     }
   }
