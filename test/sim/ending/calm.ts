@@ -13,7 +13,7 @@ import type { Scenario } from '../plan/scenario.ts';
 import type { People } from '../queue/people.ts';
 
 /** Everything that was begun ends within this time: reconnections, retries, sweeps, rebuilds. */
-export const SETTLE_MS = 60_000;
+export const SETTLE_MS = 20_000;
 export const LOOK_EVERY_MS = 40;
 /** How long a buyer may have to ask again after a rebuild or a pause. */
 const ASK_AGAIN_MS = 20_000;
