@@ -5,6 +5,7 @@
 import type { Redis } from 'ioredis';
 import { BackendCorrupt, NotExecuted, OutcomeUnknown } from '../engine/errors.ts';
 import { corking, DEMOTED } from '../redis/clients.ts';
+import { replyReason } from '../redis/reply-reason.ts';
 import { LockMoved } from './lock-errors.ts';
 import type { LockKeys } from './lock-keys.ts';
 import type { LockTimes } from './lock-limits.ts';
@@ -82,7 +83,7 @@ export class LockConnection {
   }
 
   #sorted(error: unknown, owner: string | undefined): Error {
-    const message = error instanceof Error ? error.message : String(error);
+    const message = replyReason(error);
     if (DEMOTED.test(message)) this.#redis.disconnect(true);
     if (MOVED.test(message)) return new LockMoved(`the lock is on another server: ${message}`, owner, error);
     if (REFUSED.test(message)) return new NotExecuted(`Redis refused the lock command: ${message}`, error);

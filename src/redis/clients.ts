@@ -9,6 +9,7 @@ import { Cluster, Redis, type RedisOptions } from 'ioredis';
 import { NotExecuted } from '../engine/errors.ts';
 import { withTimeout } from '../lib/with-timeout.ts';
 import { redisAddress } from './redis-address.ts';
+import { replyReason } from './reply-reason.ts';
 
 const CONNECT_TIMEOUT_MS = 2_000;
 /** A cluster that is not ready by then is treated as unreachable. Longer than a failover takes. */
@@ -82,7 +83,8 @@ export function takeClient(url: string): Redis {
 
 /** For work that is idempotent and may wait: logs, cursors, sale records. A failed command is retried a few times. */
 export function workClient(url: string): Redis {
-  const reconnectOnError = (error: Error) => (DEMOTED.test(error.message) ? RECONNECT_AND_RESEND : false);
+  const reconnectOnError = (error: Error) =>
+    DEMOTED.test(replyReason(error)) ? RECONNECT_AND_RESEND : false;
   return clientOf(url, { maxRetriesPerRequest: 3, reconnectOnError });
 }
 

@@ -126,5 +126,6 @@ test('./locks loads ioredis and what locks need, and nothing else', async () => 
     'locks.js',
     'redis/clients.js',
     'redis/redis-address.js',
+    'redis/reply-reason.js',
   ]);
 });

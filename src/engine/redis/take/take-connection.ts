@@ -5,6 +5,7 @@
 import { type Redis, ReplyError } from 'ioredis';
 import { withTimeout } from '../../../lib/with-timeout.ts';
 import { corking, DEMOTED } from '../../../redis/clients.ts';
+import { replyReason } from '../../../redis/reply-reason.ts';
 import { BackendCorrupt, NotExecuted, OutcomeUnknown, StockadeError } from '../../errors.ts';
 
 /**
@@ -75,7 +76,7 @@ export class TakeConnection {
 
   /** What an error of a take means. A server that is no primary any more is left. */
   failure(error: unknown): NotExecuted | OutcomeUnknown | BackendCorrupt {
-    const message = error instanceof Error ? error.message : String(error);
+    const message = replyReason(error);
     if (DEMOTED.test(message)) this.#redis.disconnect(true);
     if (REFUSED.test(message)) return new NotExecuted(`Redis refused the take: ${message}`, error);
     if (error instanceof ReplyError) return new BackendCorrupt(`the take script failed: ${message}`);

@@ -14,6 +14,10 @@ class FakeRedis extends EventEmitter {
   readonly publish = vi.fn(async (_channel: string, _message: string) => 1);
 }
 
+/** As Redis 6.2 hands on an error of a command in a script. */
+const inScript = (error: string) =>
+  `ERR Error running script (call to f_${'0'.repeat(40)}): @user_script:9: @user_script: 9: -${error}`;
+
 function connect() {
   const redis = new FakeRedis();
   return { redis, connection: new TakeConnection(redis as unknown as Redis, LIMIT_MS) };
@@ -118,6 +122,8 @@ describe('an attempt', () => {
       new ReplyError(`${code} no`),
       NotExecuted,
     ]),
+    ['of the script in Redis 6.2, OOM', new ReplyError(inScript('OOM full')), NotExecuted],
+    ['of the script in Redis 6.2, another', new ReplyError(inScript('WRONGTYPE a list')), BackendCorrupt],
     ['of a command that could not be sent', new Error("Stream isn't writeable and…"), NotExecuted],
     ['of the script', new ReplyError('CORRUPT a counter'), BackendCorrupt],
     ['of the script that quotes a code', new ReplyError('ERR in script: OOM'), BackendCorrupt],
@@ -131,11 +137,11 @@ describe('an attempt', () => {
     expect(redis.disconnect).not.toHaveBeenCalled();
   });
 
-  it.each(['READONLY', 'MASTERDOWN'])(
+  it.each(['READONLY a replica', 'MASTERDOWN a replica', inScript('READONLY a replica')])(
     'at a server that is no primary any more, %s, leaves it',
-    async (code) => {
+    async (reply) => {
       const { redis, connection } = connect();
-      const attempt = connection.attempt(() => Promise.reject(new ReplyError(`${code} a replica`)));
+      const attempt = connection.attempt(() => Promise.reject(new ReplyError(reply)));
       await expect(attempt).rejects.toThrow(NotExecuted);
       expect(redis.disconnect.mock.calls).toEqual([[true]]);
     },
