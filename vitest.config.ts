@@ -31,6 +31,8 @@ const GROWING = [
   'test/property/**/*.test.ts',
   ...[
     'cli/cli-node',
+    'cli/rehearse',
+    'client/shop-page',
     'http/admission',
     'http/description',
     'http/fuzz',
@@ -46,6 +48,7 @@ const GROWING = [
     'node/node-faults',
     'node/resize-node',
     'node/scenarios',
+    'node/traces',
     'rebuild/resize',
     'verify/verify',
   ].map((name) => `test/integration/${name}.test.ts`),

@@ -12,6 +12,7 @@ import { startTestNode } from '../../support/nodes/node.ts';
 import { PostgresServer } from '../../support/servers/postgres-server.ts';
 import { RedisServer } from '../../support/servers/redis-server.ts';
 import { query } from '../../support/shop/truth.ts';
+import { isRelease } from '../../support/tier.ts';
 
 /** What every node writes at its start and its end. */
 const OF_PROCESSES = ['worker_leases', 'processes'];
@@ -97,17 +98,6 @@ test('on Redis and Postgres: go, and nothing is left but what every deleted sale
   expect(deleted).toMatchObject([{ id: report.saleId, orders: 20, done: 20 }]);
   const added = (await keysOf(env.KEY_PREFIX)).filter((key) => !before.keys.includes(key));
   expect(added).toEqual([`${env.KEY_PREFIX}{${report.saleId}}:sale`]);
-});
-
-test('on the embedded default: go, but no size for a real sale', async () => {
-  const cwd = await mkdtemp(join(tmpdir(), 'rehearsal-'));
-  const { stdout, stderr } = await runCli(['rehearse', ...SMALL], { cwd });
-  const report = reportIn(stdout);
-  expect(gravest(report), stderr).toEqual([]);
-  expect(report).toMatchObject({ embedded: true, sold: { orders: 20 }, database: 'pglite' });
-  expect(report.remarks[0]).toContain('no size for a real sale');
-  expect(await readdir(cwd)).toEqual([]);
-  await rm(cwd, { recursive: true });
 });
 
 const LONG = ['--rate', '40', '--for', '600', '--stock', '20'];
@@ -248,3 +238,17 @@ test('no-go: a replica of Redis that does not follow', async () => {
     admin.disconnect();
   }
 });
+
+// `cli-node.test.ts` has a demo on the embedded default.
+if (isRelease) {
+  test('on the embedded default: go, but no size for a real sale', async () => {
+    const cwd = await mkdtemp(join(tmpdir(), 'rehearsal-'));
+    const { stdout, stderr } = await runCli(['rehearse', ...SMALL], { cwd });
+    const report = reportIn(stdout);
+    expect(gravest(report), stderr).toEqual([]);
+    expect(report).toMatchObject({ embedded: true, sold: { orders: 20 }, database: 'pglite' });
+    expect(report.remarks[0]).toContain('no size for a real sale');
+    expect(await readdir(cwd)).toEqual([]);
+    await rm(cwd, { recursive: true });
+  });
+}

@@ -9,6 +9,7 @@ import { BY } from '../../support/author.ts';
 import { until } from '../../support/fixtures.ts';
 import { openBrowser, violationsOn } from '../../support/pages/console-browser.ts';
 import { ExampleShop } from '../../support/pages/shop-page.ts';
+import { isRelease } from '../../support/tier.ts';
 
 const api = ApiDescription.read('public');
 const codesOf = (operation: string) =>
@@ -82,64 +83,11 @@ describe('with a real node', () => {
     expect([...visit.complaints, ...other.complaints]).toEqual([]);
   });
 
-  test('too many, and then sold out; a unit that comes back is shown', async () => {
-    const saleId = await sell({ stock: 3, perBuyerLimit: 2 });
-    await using first = await shop.visit(browser, saleId);
-    await using second = await shop.visit(browser, saleId);
-    await using third = await shop.visit(browser, saleId);
-    for (const visit of [first, second]) await visit.page.locator('#quantity').selectOption('2');
-    await first.buy();
-    await first.told('It is yours');
-    await second.buy();
-    await second.told('Not enough left');
-    await second.shows('#outcome p', 'Only 1 left');
-    await second.page.locator('#quantity').selectOption('1');
-    await second.buy();
-    await second.told('It is yours');
-    await third.shows('#state', 'Sold out');
-    await third.buy();
-    await third.told('Sold out');
-    await second.page.getByRole('button', { name: /^Cancel order/ }).click();
-    await third.shows('#state', 'Open');
-    await third.shows('#stock', '1 left');
-    await third.buy();
-    await third.told('It is yours');
-  });
-
-  test('before the sale, while it is paused, and after it', async () => {
-    const soon = await sell({ startsAt: new Date(Date.now() + HOUR_MS).toISOString() });
-    await using early = await shop.visit(browser, soon);
-    await early.shows('#state', 'Not open yet');
-    await early.shows('#window', /Opens in (59|60) min|Opens in 1 h/);
-    expect(await early.page.locator('#buy').isDisabled()).toBe(true);
-    const saleId = await sell({ endsAt: new Date(Date.now() + HOUR_MS).toISOString() });
-    await using visit = await shop.visit(browser, saleId);
-    await visit.shows('#window', /Ends in (59|60) min|Ends in 1 h/);
-    await change(saleId, 'pause');
-    await visit.shows('#state', 'Paused');
-    expect(await visit.page.locator('#buy').isDisabled()).toBe(true);
-    await change(saleId, 'resume');
-    await visit.shows('#state', 'Open');
-    await change(saleId, 'close');
-    await visit.shows('#state', 'Over');
-    await visit.shows('#live', 'not live');
-    expect([...early.complaints, ...visit.complaints]).toEqual([]);
-  });
-
   test('the button becomes usable when the node says that the sale is open', async () => {
     const saleId = await sell({ startsAt: new Date(Date.now() + 4_000).toISOString() });
     await using visit = await shop.visit(browser, saleId);
     await visit.buy();
     await visit.told('It is yours');
-  });
-
-  test('an order that is not paid in time', async () => {
-    const saleId = await sell({ payWithinSeconds: 1 });
-    await using visit = await shop.visit(browser, saleId);
-    await visit.buy();
-    await visit.told('It is yours');
-    await visit.shows('#list .badge', 'not paid in time');
-    expect(await visit.page.getByRole('button', { name: /^Pay order/ }).count()).toBe(0);
   });
 
   test('a sale that asks for a token: the page solves the challenge, and buys', async () => {
@@ -148,12 +96,6 @@ describe('with a real node', () => {
     await visit.buy();
     await visit.told('It is yours');
     expect(visit.complaints).toEqual([]);
-  });
-
-  test('there is no such sale', async () => {
-    await using visit = await shop.visit(browser, 'none');
-    await visit.told('There is no such sale');
-    expect(await visit.page.locator('#buy').isDisabled()).toBe(true);
   });
 
   test('a lost answer is asked for again with the same key, and the unit is bought once', async () => {
@@ -196,6 +138,68 @@ describe('with a real node', () => {
     expect(await left(saleId)).toBe(9);
     expect(new Set(keys).size).toBe(1);
   });
+
+  // The test above has the page’s words for each outcome, and the client’s tests meet each outcome at a node.
+  if (isRelease) {
+    test('too many, and then sold out; a unit that comes back is shown', async () => {
+      const saleId = await sell({ stock: 3, perBuyerLimit: 2 });
+      await using first = await shop.visit(browser, saleId);
+      await using second = await shop.visit(browser, saleId);
+      await using third = await shop.visit(browser, saleId);
+      for (const visit of [first, second]) await visit.page.locator('#quantity').selectOption('2');
+      await first.buy();
+      await first.told('It is yours');
+      await second.buy();
+      await second.told('Not enough left');
+      await second.shows('#outcome p', 'Only 1 left');
+      await second.page.locator('#quantity').selectOption('1');
+      await second.buy();
+      await second.told('It is yours');
+      await third.shows('#state', 'Sold out');
+      await third.buy();
+      await third.told('Sold out');
+      await second.page.getByRole('button', { name: /^Cancel order/ }).click();
+      await third.shows('#state', 'Open');
+      await third.shows('#stock', '1 left');
+      await third.buy();
+      await third.told('It is yours');
+    });
+
+    test('before the sale, while it is paused, and after it', async () => {
+      const soon = await sell({ startsAt: new Date(Date.now() + HOUR_MS).toISOString() });
+      await using early = await shop.visit(browser, soon);
+      await early.shows('#state', 'Not open yet');
+      await early.shows('#window', /Opens in (59|60) min|Opens in 1 h/);
+      expect(await early.page.locator('#buy').isDisabled()).toBe(true);
+      const saleId = await sell({ endsAt: new Date(Date.now() + HOUR_MS).toISOString() });
+      await using visit = await shop.visit(browser, saleId);
+      await visit.shows('#window', /Ends in (59|60) min|Ends in 1 h/);
+      await change(saleId, 'pause');
+      await visit.shows('#state', 'Paused');
+      expect(await visit.page.locator('#buy').isDisabled()).toBe(true);
+      await change(saleId, 'resume');
+      await visit.shows('#state', 'Open');
+      await change(saleId, 'close');
+      await visit.shows('#state', 'Over');
+      await visit.shows('#live', 'not live');
+      expect([...early.complaints, ...visit.complaints]).toEqual([]);
+    });
+
+    test('an order that is not paid in time', async () => {
+      const saleId = await sell({ payWithinSeconds: 1 });
+      await using visit = await shop.visit(browser, saleId);
+      await visit.buy();
+      await visit.told('It is yours');
+      await visit.shows('#list .badge', 'not paid in time');
+      expect(await visit.page.getByRole('button', { name: /^Pay order/ }).count()).toBe(0);
+    });
+
+    test('there is no such sale', async () => {
+      await using visit = await shop.visit(browser, 'none');
+      await visit.told('There is no such sale');
+      expect(await visit.page.locator('#buy').isDisabled()).toBe(true);
+    });
+  }
 });
 
 describe('with answers that are hard to get from a node', () => {
