@@ -67,7 +67,7 @@ export class ClusterBackend implements Backend {
     });
     this.sales = new ClusterSales(cluster, scripts, keys, sendAll);
     this.audits = new ClusterAudits(cluster, scripts, keys, sendAll);
-    this.log = new ClusterLog(cluster, scripts, keys);
+    this.log = new ClusterLog(cluster, scripts, keys, sendAll);
     this.events = new RedisEvents(scripts, keys);
     this.owner = new RedisOwner(cluster, keys, this.sales);
     this.syncs = syncChannel(cluster, keys);

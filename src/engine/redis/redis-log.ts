@@ -15,13 +15,19 @@ import { isOrderId } from '../order-id.ts';
 import { reopenSale } from './protocol/change-counter.ts';
 import { corrupt, decodeCount, decodeOrders, decodeState, withNotes } from './protocol/codec.ts';
 import type { Keys } from './protocol/keys.ts';
-import {
-  type LogArguments,
-  type RawEntry,
-  type RawRead,
-  refuseStale,
-  type Scripts,
-} from './protocol/scripts.ts';
+import { type RawEntry, type RawRead, refuseStale, type Scripts } from './protocol/scripts.ts';
+
+/** The fields of a segment that say how far its log goes. */
+export const HEAD_FIELDS = [
+  'generation',
+  'seq',
+  'tail',
+  'orders',
+  'committed',
+  'state',
+  'rules',
+  'lost',
+] as const;
 
 /** Logs that one command reads or advances. Redis does nothing else meanwhile, so it should not last longer than a large take. */
 const MAX_LOGS_OF_COMMAND = 64;
@@ -37,41 +43,31 @@ export class RedisLog implements OrderLog {
   readonly #ticks = new TickScheduler();
   readonly #reopening = new Map<string, Promise<void>>();
   readonly #cork: () => void;
-  readonly #logsOfCommand: number;
 
-  /**
-   * @param cork called before commands that should leave in one write
-   * @param logsOfCommand how many logs one command may read or advance
-   */
-  constructor(
-    redis: RedisClient,
-    scripts: Scripts,
-    keys: Keys,
-    cork: () => void,
-    logsOfCommand = MAX_LOGS_OF_COMMAND,
-  ) {
+  /** @param cork called before commands that should leave in one write */
+  constructor(redis: RedisClient, scripts: Scripts, keys: Keys, cork: () => void) {
     this.#redis = redis;
     this.#scripts = scripts;
     this.#keys = keys;
     this.#cork = cork;
-    this.#logsOfCommand = logsOfCommand;
   }
 
   async readLog(positions: readonly LogPosition[], maxEntries: number): Promise<readonly LogRead[]> {
+    const replies = await this.read(positions, maxEntries);
+    return positions.map((position, i) => decodeRead(position, replies[i]!));
+  }
+
+  /** Reads heads and entries. One command serves many logs, because sending a command costs more than its work. */
+  protected async read(positions: readonly LogPosition[], maxEntries: number): Promise<RawRead[]> {
     const logs = positions.map((p) => ({
       keys: this.#keys.segment(p),
       generation: p.generation,
       seq: p.seq,
     }));
-    const replies = await Promise.all(
-      chunksOf(logs, this.#logsOfCommand).map((chunk) => this.readTogether(chunk, maxEntries)),
+    const reads = await Promise.all(
+      chunksOf(logs, MAX_LOGS_OF_COMMAND).map((chunk) => this.#scripts.readLogs(chunk, maxEntries)),
     );
-    return replies.flat().map((reply, i) => decodeRead(positions[i]!, reply));
-  }
-
-  /** Reads logs by one command. */
-  protected readTogether(logs: readonly LogArguments[], maxEntries: number): Promise<RawRead[]> {
-    return this.#scripts.readLogs(logs, maxEntries);
+    return reads.flat();
   }
 
   async advance(watermarks: readonly Watermark[]): Promise<void> {
@@ -84,7 +80,7 @@ export class RedisLog implements OrderLog {
   }
 
   /** Writes the cursors and trims the logs. */
-  protected note(watermarks: readonly Watermark[]): Promise<void>[] {
+  protected note(watermarks: readonly Watermark[], logsOfCommand = MAX_LOGS_OF_COMMAND): Promise<void>[] {
     const cursors = watermarks.map((w) => ({
       keys: this.#keys.segment(w),
       generation: w.generation,
@@ -92,7 +88,7 @@ export class RedisLog implements OrderLog {
       orders: w.orders,
       tail: w.tails?.at(-1) ?? '',
     }));
-    return chunksOf(cursors, this.#logsOfCommand).map((chunk) => this.#scripts.advance(chunk));
+    return chunksOf(cursors, logsOfCommand).map((chunk) => this.#scripts.advance(chunk));
   }
 
   async compensate(c: Compensation): Promise<void> {

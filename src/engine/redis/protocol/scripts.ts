@@ -34,7 +34,7 @@ const AUDIT = luaSource('look/audit');
 
 /** As XRANGE replies it. */
 export type RawEntry = [id: string, fields: string[]];
-/** What a segment says of its log (read-logs.lua), and entries of the log; or the error of this log alone. */
+/** What a segment says of its log (`HEAD_FIELDS`), and entries of the log; or the error of this log alone. */
 export type RawRead =
   | readonly [error: null, head: readonly (string | null)[], entries: readonly RawEntry[]]
   | readonly [error: BackendCorrupt];
