@@ -51,10 +51,12 @@ test('slots move while their segments sell: every buyer is served, also those wh
     const from = await servers.ownerOf(slot);
     const refused = await servers.errorsOf(from, 'ASK');
     const before = load.promised.length;
-    await servers.moveSlot(slot, from, (from + 1) % 3, async () => {
-      await until(async () => (await servers.errorsOf(from, 'ASK')) > refused, {
-        what: `the old server refuses takes of segment ${segment}`,
-      });
+    await servers.moveSlot(slot, from, (from + 1) % 3, {
+      moved: async () => {
+        await until(async () => (await servers.errorsOf(from, 'ASK')) > refused, {
+          what: `the old server refuses takes of segment ${segment}`,
+        });
+      },
     });
     await until(
       () => load.promised.slice(before).some(({ buyerId }) => homeSegment(buyerId, SEGMENTS) === segment),
@@ -66,6 +68,22 @@ test('slots move while their segments sell: every buyer is served, also those wh
   await expectSound(shop, id, load);
   expect([...load.codes.keys()]).toEqual(['committed']);
   expect([till.faults, seen.failures, seen.breaks, seen.rebuilds]).toEqual([[], [], [], []]);
+});
+
+test('the log of a segment that has sold nothing is read while its slot moves, however long that takes', async () => {
+  await using servers = await RedisCluster.start();
+  await using shop = await Shop.open({ redis: servers.url });
+  const { id } = await shop.sell({ stock: 10, segments: 1 });
+  const position = { saleId: id, segment: 0, generation: 1, seq: 0, tail: '' };
+  const expectEmpty = async () => {
+    const [read] = await shop.backend.log.readLog([position], 10);
+    expect(read).toEqual({ position, head: expect.objectContaining({ seq: 0, state: 'open' }), entries: [] });
+  };
+  const slot = slotsOf(shop, id)[0]!;
+  const from = await servers.ownerOf(slot);
+  // There is no key of the log, and a command that names it with another key would be refused with TRYAGAIN.
+  await servers.moveSlot(slot, from, (from + 1) % 3, { announced: expectEmpty, moved: expectEmpty });
+  await expectEmpty();
 });
 
 test('a primary is added while a sale sells, and slots move to it', async () => {

@@ -21,6 +21,12 @@ const MIGRATE_MS = 5_000;
 /** It prints a line or more for each slot. */
 const FIX_OUTPUT_BYTES = 64 * 1024 ** 2;
 
+/** What happens while a slot moves. */
+export interface DuringMove {
+  announced?(): Promise<void>;
+  moved?(): Promise<void>;
+}
+
 export interface RedisClusterOptions {
   /** Also start a replica of each primary. Default false. */
   readonly replicas?: boolean;
@@ -152,9 +158,10 @@ export class RedisCluster implements AsyncDisposable {
 
   /**
    * Moves a slot with all its keys from one primary to another, as an operator does.
-   * @param between called when the keys are at the new server and the slot still belongs to the old one
+   * @param during `announced` is called when both servers know of the move and the keys are at the old one; `moved` when the keys are
+   * at the new server and the slot still belongs to the old one
    */
-  async moveSlot(slot: number, from: number, to: number, between = async () => {}): Promise<void> {
+  async moveSlot(slot: number, from: number, to: number, during: DuringMove = {}): Promise<void> {
     const [source, target] = [this.primaries[from]!, this.primaries[to]!];
     const [sourceId, targetId] = await Promise.all(
       [source, target].map((server) => onServer(server, (redis) => redis.call('CLUSTER', 'MYID'))),
@@ -163,12 +170,13 @@ export class RedisCluster implements AsyncDisposable {
       onServer(server, (redis) => redis.call('CLUSTER', 'SETSLOT', slot, ...words));
     await set(target, 'IMPORTING', String(sourceId));
     await set(source, 'MIGRATING', String(targetId));
+    await during.announced?.();
     await onServer(source, async (redis) => {
       const keys = (await redis.call('CLUSTER', 'GETKEYSINSLOT', slot, 100)) as string[];
       const where = ['127.0.0.1', target.port, '', 0, MIGRATE_MS] as const;
       if (keys.length > 0) await redis.call('MIGRATE', ...where, 'KEYS', ...keys);
     });
-    await between();
+    await during.moved?.();
     for (const server of [target, source, ...this.primaries]) await set(server, 'NODE', String(targetId));
   }
 
