@@ -9,7 +9,7 @@ import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, readFile, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { isDeepStrictEqual, promisify } from 'node:util';
+import { promisify } from 'node:util';
 
 export interface Release {
   readonly version: string;
@@ -50,7 +50,7 @@ export async function buildRelease({ version, commit }: Release): Promise<string
   const archive = join(draft, 'release.tar');
   await run('git', ['-C', root, 'archive', '--output', archive, commit]);
   await run('tar', ['-xf', archive, '-C', draft]);
-  if (isDeepStrictEqual(await packagesOf(draft), await packagesOf(root)))
+  if (await areHere(await packagesOf(draft)))
     await run(process.execPath, [join(draft, 'scripts', 'build.mjs')]);
   else await run('npm', ['ci'], { cwd: draft });
   // Another process may have been faster.
@@ -58,7 +58,19 @@ export async function buildRelease({ version, commit }: Release): Promise<string
   return join(folder, program);
 }
 
-async function packagesOf(folder: string): Promise<unknown> {
+type Packages = Readonly<Record<string, string>>;
+
+/** What a release needs to be built and to run. */
+async function packagesOf(folder: string): Promise<Packages> {
   const { dependencies, devDependencies } = JSON.parse(await readFile(join(folder, 'package.json'), 'utf8'));
-  return { dependencies, typescript: devDependencies.typescript };
+  return { ...dependencies, typescript: devDependencies.typescript };
+}
+
+/** Whether this tree has each package in that version. It may have more. */
+async function areHere(packages: Packages): Promise<boolean> {
+  const { dependencies, optionalDependencies, devDependencies } = JSON.parse(
+    await readFile(join(root, 'package.json'), 'utf8'),
+  );
+  const here = { ...devDependencies, ...optionalDependencies, ...dependencies };
+  return Object.entries(packages).every(([name, version]) => here[name] === version);
 }
