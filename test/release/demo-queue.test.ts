@@ -1,7 +1,9 @@
 /** `stockade demo --queue` as a visitor sees it, from the lobby to the verdict. */
+import { exec } from 'node:child_process';
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { RunningCli, runCli } from '../support/cli/cli.ts';
@@ -35,7 +37,7 @@ test.each(['fifo', 'draw'])(
 );
 
 test.runIf(hasTerminals)(
-  'a visitor takes a place in the lobby, and buys; the page stays until Ctrl-C',
+  'a visitor takes a place in the lobby, and buys; node and page run until Ctrl-C',
   async () => {
     const env = { NO_COLOR: '1' };
     await using terminal = new Terminal(stockade('demo --queue --stock 30 --buyers 60 --opens-in 20'), {
@@ -58,13 +60,26 @@ test.runIf(hasTerminals)(
     await visit.shows('#crowd .verdict', 'nobody was overtaken');
     expect(await violationsOn(page)).toEqual([]);
     expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBeLessThanOrEqual(0);
-    await terminal.sees('stays until Ctrl-C');
+    await terminal.sees('run until Ctrl-C');
     terminal.press('\x03');
     expect(await terminal.ended).toBe(0);
     expect(terminal.shown).toContain('Holds: 30 units went to 30 buyers in their turn');
     expect(visit.complaints).toEqual([]);
   },
 );
+
+test('draw --keep: the commands that it prints show that the draw is right', async () => {
+  const args = 'demo --queue draw --keep --stock 20 --buyers 60 --opens-in 3';
+  await using demo = new RunningCli(args.split(' '), { cwd, env: {} });
+  const [, folder] = await demo.said(/run until Ctrl-C; the data stays in (\S+)\.$/m);
+  const [commands] = await demo.said(/^curl .*\n.* queue check .*$/m);
+  const { stdout } = await promisify(exec)(commands, { cwd, env: { PATH: process.env.PATH } });
+  expect(stdout).toMatch(/: the draw is right, \d+ numbers$/m);
+  demo.signal('SIGINT');
+  expect((await demo.ended).exitCode).toBe(0);
+  expect(existsSync(join(cwd, folder!))).toBe(true);
+  rmSync(join(cwd, '.stockade'), { recursive: true });
+});
 
 test('Ctrl-C in the lobby: exit code 130, and no file is left', async () => {
   await using demo = new RunningCli('demo --queue'.split(' '), { cwd, env: {} });

@@ -28,7 +28,7 @@ import { closeSale, type QueueReport, type QueueScene, showQueue } from './queue
 import { standingText } from './queue/standing.ts';
 import { type DemoReport, demoExitCode, demoReport, demoText, verdictText } from './report.ts';
 import { type Scenario, scenarioFrom, scenarioOptions } from './scenario.ts';
-import { curlSession } from './session.ts';
+import { curlSession, drawSession } from './session.ts';
 import { settle } from './settle.ts';
 
 const ownDataDir = demoDataDir();
@@ -131,8 +131,11 @@ async function sellByQueue(
         if (invocation.json) printJson({ ...report, workers: config.workers });
         else print(`\n${queueVerdictText(report)}`);
         const exitCode = report.holds ? EXIT_OK : EXIT_FAILED;
-        if (invocation.options.keep !== true && !(page.wasOpened && process.stderr.isTTY)) return exitCode;
-        note(`The page ${page.origin} stays until Ctrl-C.`);
+        const keep = invocation.options.keep === true;
+        if (!keep && !(page.wasOpened && process.stderr.isTTY)) return exitCode;
+        if (plan.order === 'draw') (invocation.json ? note : print)(drawSession(node, saleId, config));
+        const data = keep ? `; the data stays in ${config.dataDir}` : '';
+        note(`The node and the page ${page.origin} run until Ctrl-C${data}.`);
         const end = await Promise.race([interruption.asked, node.failed]);
         return end instanceof Error ? EXIT_FAILED : exitCode;
       } finally {

@@ -1,7 +1,21 @@
 import type { Config } from '../../config/config.ts';
 import { opsTokenFile } from '../../config/ops-token.ts';
 import type { RunningNode } from '../../node/node.ts';
-import { shellWord } from '../terminal/invoked-as.ts';
+import { invokedAs, shellWord } from '../terminal/invoked-as.ts';
+
+function bearer(config: Config): string {
+  const token = config.opsToken ? '$OPS_TOKEN' : `$(cat ${shellWord(opsTokenFile(config))})`;
+  return `-H "Authorization: Bearer ${token}"`;
+}
+
+/** Commands to check a draw while the node runs. */
+export function drawSession({ opsUrl }: Pick<RunningNode, 'opsUrl'>, saleId: string, config: Config): string {
+  return `
+# The order of the places, the seed, and a check that the one follows from the other:
+curl -s ${opsUrl}/v1/sales/${saleId}/queue/draw ${bearer(config)} > draw.ndjson
+${invokedAs()} queue check draw.ndjson
+`;
+}
 
 /** Commands to paste into another shell while the node runs. They read the token from its file, so that it is not printed. */
 export function curlSession(
@@ -9,8 +23,7 @@ export function curlSession(
   saleId: string,
   config: Config,
 ): string {
-  const token = config.opsToken ? '$OPS_TOKEN' : `$(cat ${shellWord(opsTokenFile(config))})`;
-  const ops = `-H "Authorization: Bearer ${token}" -H 'Content-Type: application/json'`;
+  const ops = `${bearer(config)} -H 'Content-Type: application/json'`;
   const buy = (sale: string, buyer: string) =>
     `curl -s -X POST ${node.publicUrl}/v1/sales/${sale}/orders -H 'X-Buyer-Id: ${buyer}' -d '{"quantity":1}'`;
   return `
