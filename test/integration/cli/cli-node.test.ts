@@ -265,7 +265,7 @@ describe('demo', () => {
   });
 
   test('Ctrl-C in the middle: exit code 130, and no process or file is left', async () => {
-    await using demo = start('demo --requests 5000000');
+    await using demo = start('demo --requests 5000000 --workers 1');
     await demo.said(/5,000,000 requests from/);
     demo.signal('SIGINT');
     const { exitCode, stderr } = await demo.ended;
@@ -275,7 +275,8 @@ describe('demo', () => {
   });
 
   test('--keep: the node stays, with commands to talk to it, until Ctrl-C', async () => {
-    await using demo = start('demo --keep --requests 2000');
+    // Before a release, on the embedded default.
+    await using demo = start('demo --keep --requests 2000 --workers 1', isRelease ? {} : await ownStores());
     await demo.said(/runs until Ctrl-C/);
     const [, saleUrl] = await demo.said(/^curl -s (http:\S+\/v1\/sales\/demo-\S+)$/m);
     expect(await (await fetch(saleUrl!)).json()).toMatchObject({ soldOut: true, remaining: 0 });
