@@ -21,7 +21,8 @@ const ASK_AGAIN_MS = 20_000;
  * A node that misses the message that a sale was made again remembers for a second that there is no such sale; with some slack.
  */
 const MISSED_MS = 1_100;
-export const MAX_ASKED = 5;
+/** For two seconds: the session of a connection that hangs may hold a lock meanwhile. */
+export const MAX_ASKED = 50;
 
 export interface FinaleParts {
   readonly scenario: Scenario;
