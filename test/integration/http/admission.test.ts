@@ -135,7 +135,7 @@ onEachStore((stage) => {
       await node.ops.change(id, { action: 'resize', segments: 3 }, BY);
 
       const old = { status: 403, code: 'token_invalid', body: { reason: 'generation' } };
-      // Ann asks, who has all that she may have: until the node knows of the rebuild, an old token still buys.
+      // Until the node knows of the rebuild, an old token still buys. Ann has reached her limit, so she asks and buys nothing.
       await until(async () => (await node.buy(id, 'ann', withToken(anns))).body.reason === 'generation', {
         what: 'the node knows the new generation',
       });

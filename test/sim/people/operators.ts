@@ -42,7 +42,7 @@ export class Operators {
   readonly #isQuiet: (buyerId: string) => boolean;
   /** Changes that wait for a node. */
   #waiting = 0;
-  /** A sale that is to be closed after a loss has been told so. */
+  /** The operator has seen the loss after which the sale is to be closed, and closes it. */
   #closesNow = false;
   #lastChangeAt = Number.NEGATIVE_INFINITY;
 
