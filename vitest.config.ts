@@ -33,6 +33,7 @@ const GROWING = [
     'cli/cli-node',
     'cli/rehearse',
     'client/shop-page',
+    'embed/places',
     'http/admission',
     'http/description',
     'http/fuzz',
@@ -83,8 +84,17 @@ const WITH_FROZEN_TIME = [
   'property/predicted',
 ].map((name) => `test/${name}.test.ts`);
 
-/** The others wait for servers and for deadlines more than they compute: three for each core keep it busy. */
-const WAITING_WORKERS = 3 * availableParallelism();
+/**
+ * All files of `npm test` run in one group: while some of them wait for servers and deadlines, others compute. Three for each core
+ * keep it busy.
+ */
+const inOneGroup = { maxWorkers: 3 * availableParallelism(), sequence: { groupOrder: 0 } };
+
+/**
+ * In this order: the short files come last, so that no core is idle at the end. Files of one project come one after another, because
+ * a process ends when the next file is of another project.
+ */
+const PROJECTS = ['servers', 'servers-frozen-time', 'http-node', 'unit-mocks', 'unit'];
 
 /** Those that take longest, in this order. If one of them began last, the other cores would be idle meanwhile. */
 const LONGEST = [
@@ -93,17 +103,13 @@ const LONGEST = [
   ...['integration/node/node-faults', 'integration/http/http-orders', 'integration/http/http-bad-input'],
 ].map((name) => `/test/${name}.test.ts`);
 
-/**
- * The others follow in the order of vitest: by their last duration if it is known, otherwise by their size. Files of one project
- * come one after another, because a process ends when the next file is of another project.
- */
+/** The others follow in the order of vitest: by their last duration if it is known, otherwise by their size. */
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const sorted = await super.sort(files);
-    const projects = [...new Set(sorted.map(({ project }) => project.name))].sort();
     const place = ({ moduleId, project }: TestSpecification) => {
       const at = LONGEST.findIndex((name) => moduleId.endsWith(name));
-      return [projects.indexOf(project.name), at < 0 ? LONGEST.length : at] as const;
+      return [PROJECTS.indexOf(project.name), at < 0 ? LONGEST.length : at] as const;
     };
     return sorted
       .map((file) => ({ file, place: place(file) }))
@@ -117,49 +123,46 @@ export default defineConfig({
     sequence: { sequencer: LongestFirst },
     projects: [
       {
-        // Needs nothing, and comes first.
+        // Needs nothing.
         test: {
+          ...inOneGroup,
           name: 'unit',
           include: ['test/unit/**/*.test.ts'],
           exclude: WITH_MOCKS,
           isolate: false,
-          testTimeout: 10_000,
-          sequence: { groupOrder: 0 },
+          testTimeout: 30_000,
         },
       },
       {
-        test: { name: 'unit-mocks', include: WITH_MOCKS, sequence: { groupOrder: 0 } },
+        test: { ...inOneGroup, name: 'unit-mocks', include: WITH_MOCKS },
       },
       {
         test: {
           ...withServers,
+          ...inOneGroup,
           name: 'servers',
           include: ['test/{contract,property,integration,catalogue}/**/*.test.ts'],
           exclude: WITH_FROZEN_TIME,
           isolate: false,
-          maxWorkers: WAITING_WORKERS,
-          sequence: { groupOrder: 1 },
         },
       },
       {
         test: {
           ...withServers,
+          ...inOneGroup,
           name: 'servers-frozen-time',
           include: WITH_FROZEN_TIME,
-          maxWorkers: WAITING_WORKERS,
-          sequence: { groupOrder: 1 },
         },
       },
       {
         // The other server of HTTP, on Nodes that have both.
         test: {
           ...withServers,
+          ...inOneGroup,
           name: 'http-node',
           include: OVER_NODE_HTTP,
           env: { HTTP_SERVER: 'node' },
           isolate: false,
-          maxWorkers: WAITING_WORKERS,
-          sequence: { groupOrder: 1 },
         },
       },
       {
@@ -173,7 +176,7 @@ export default defineConfig({
           testTimeout: 320_000,
           hookTimeout: 320_000,
           fileParallelism: false,
-          sequence: { groupOrder: 2 },
+          sequence: { groupOrder: 1 },
         },
       },
       {
@@ -183,7 +186,7 @@ export default defineConfig({
           include: ['test/integration/http/**/*.test.ts'],
           env: { HTTP_SERVER: 'node', TEST_TIER: 'release' },
           maxWorkers: 2,
-          sequence: { groupOrder: 3 },
+          sequence: { groupOrder: 2 },
         },
       },
     ],

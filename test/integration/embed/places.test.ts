@@ -4,6 +4,7 @@ import type { BuyersPlace, OpenOptions, open, PlaceOutcome, Shop } from '../../.
 import { freshDatabase, freshPrefix, redisUrl, until } from '../../support/fixtures.ts';
 import { LONG_TIMEOUTS } from '../../support/long-timeouts.ts';
 import { QUEUE } from '../../support/shop/queue.ts';
+import { inTier } from '../../support/tier.ts';
 
 const LATER = new Date(Date.now() + 3_600_000).toISOString();
 
@@ -12,10 +13,12 @@ function placeIn(outcome: PlaceOutcome): BuyersPlace {
   return outcome;
 }
 
-describe.each([
+const stores = [
   ['on Redis and Postgres', true],
   ['in this process', false],
-])('%s', (_, isShared) => {
+] as const;
+
+describe.each(inTier({ test: stores.slice(0, 1), release: stores }))('%s', (_, isShared) => {
   let shop: Shop;
   let sales = 0;
 

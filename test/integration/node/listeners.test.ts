@@ -15,10 +15,10 @@ import { inTier } from '../../support/tier.ts';
 
 /** Fewer if this machine does not allow as many open files: half of the connections may be held by listeners. */
 const LISTENERS = Math.min(
-  inTier({ test: 1_000, release: 20_000 }),
+  inTier({ test: 500, release: 20_000 }),
   Math.floor(connectionsWithin(openFilesLimit()) / 2),
 );
-const BUYERS = inTier({ test: 3_000, release: 60_000 });
+const BUYERS = inTier({ test: 1_500, release: 60_000 });
 /** Before what is compared, so that the second crowd does not meet a node that is faster by then. */
 const WARM_UPS = inTier({ test: 0, release: 1 });
 const CLIENTS = 200;

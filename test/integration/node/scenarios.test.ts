@@ -11,8 +11,8 @@ import { random } from '../../support/random.ts';
 import { expectKept, expectWithinLimit, ordersOf, unitsSold } from '../../support/shop/truth.ts';
 import { inTier } from '../../support/tier.ts';
 
-const S1_REQUESTS_EACH = inTier({ test: 20, release: 100 });
-const S3_BUYERS = inTier({ test: 10_000, release: 100_000 });
+const S1_REQUESTS_EACH = inTier({ test: 10, release: 100 });
+const S3_BUYERS = inTier({ test: 3_000, release: 100_000 });
 const S3_RETRY_LIMIT_MS = 30_000;
 
 let salesMade = 0;

@@ -4,7 +4,7 @@ import { ensureBuilt } from '../../support/nodes/build.ts';
 import { startTestNode, type TestNode } from '../../support/nodes/node.ts';
 import { embedded, expectSold, makeSale, redisAndPostgres } from '../../support/nodes/stores.ts';
 import { SyncProgram } from '../../support/nodes/sync-program.ts';
-import { isRelease } from '../../support/tier.ts';
+import { inTier, isRelease } from '../../support/tier.ts';
 import { until } from '../../support/until.ts';
 import { OtlpCollector, type SeenSpan } from '../../support/watching/otlp-collector.ts';
 
@@ -205,8 +205,8 @@ test('nothing is traced unless a collector is named', async () => {
 });
 
 describe('purchases are answered as ever', () => {
-  /** Each has four spans in the worker, so that a thread has more than it keeps. */
-  const MANY = 2_500;
+  /** Each has four spans in the worker, so that before a release a thread has more than it keeps. */
+  const MANY = inTier({ test: 100, release: 2_500 });
 
   test('while the collector takes requests and does not answer; spans are bounded and counted', async () => {
     const collector = await aCollector({ hangs: true });
@@ -215,10 +215,12 @@ describe('purchases are answered as ever', () => {
     const buyers = Array.from({ length: MANY }, (_, i) => `buyer-${i}`);
     const answers = await Promise.all(buyers.map((buyer) => node.buy(saleId, buyer)));
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([201]));
-    expect(collector.requests).toBeGreaterThan(0);
+    // A busy machine may answer all of them before the first batch is sent.
+    await until(() => collector.requests > 0, { what: 'spans are sent' });
     const counts = await spanCounts(node);
     expect(counts.exported).toBe(0);
-    expect(counts.dropped).toBeGreaterThan(0);
+    if (isRelease) expect(counts.dropped).toBeGreaterThan(0);
+    else expect(counts.dropped).toBe(0);
     await expectSold(node, saleId, MANY);
     // It does not wait for the collector either.
     await node.stop();
