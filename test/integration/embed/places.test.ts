@@ -13,10 +13,10 @@ function placeIn(outcome: PlaceOutcome): BuyersPlace {
   return outcome;
 }
 
-const stores = [
+const stores: [string, boolean][] = [
   ['on Redis and Postgres', true],
   ['in this process', false],
-] as const;
+];
 
 describe.each(inTier({ test: stores.slice(0, 1), release: stores }))('%s', (_, isShared) => {
   let shop: Shop;
