@@ -30,6 +30,8 @@ export interface OrderQuery {
   readonly since?: string | undefined;
   readonly until?: string | undefined;
   readonly buyer?: string | undefined;
+  /** The shop's own reference of an order. */
+  readonly reference?: string | undefined;
   /** Default `newest`. */
   readonly order?: 'newest' | 'oldest' | undefined;
   /** `next` of the page before. */

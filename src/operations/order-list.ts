@@ -13,6 +13,8 @@ export interface OrderFilter {
   /** Purchased before this time. */
   readonly until?: number | undefined;
   readonly buyerId?: string | undefined;
+  /** The shop's own reference. Several orders may have the same one. */
+  readonly reference?: string | undefined;
 }
 
 export type ListOrder = 'newest' | 'oldest';

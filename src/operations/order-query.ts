@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { ID_PATTERN, MAX_ID_CHARACTERS } from '../engine/limits.ts';
 import { isOrderId } from '../engine/order-id.ts';
 import { time } from '../engine/sale/json-values.ts';
+import { NOTE_FIELDS } from '../engine/sale/order-note.ts';
 import { urlQuery } from '../lib/url-query.ts';
 import { checkedInput } from './checked-input.ts';
 import { ORDER_STATUSES } from './order.ts';
@@ -41,6 +42,7 @@ const filter = {
     .string()
     .regex(ID_PATTERN, { error: `must be 1 to ${MAX_ID_CHARACTERS} visible ASCII characters without spaces` })
     .optional(),
+  reference: NOTE_FIELDS.reference.optional(),
 };
 
 const query = z.strictObject({
@@ -89,13 +91,23 @@ export function parseOwnQuery(
 }
 
 /** The query in the form of a URL: with its question mark, or `''` if it is empty. */
-export function queryText({ buyerId, status, since, until, after, limit, order }: OrderQuery): string {
+export function queryText({
+  buyerId,
+  reference,
+  status,
+  since,
+  until,
+  after,
+  limit,
+  order,
+}: OrderQuery): string {
   const iso = (ms: number | undefined) => (ms === undefined ? undefined : new Date(ms).toISOString());
   return urlQuery({
     after,
     limit,
     order,
     buyer: buyerId,
+    reference,
     status: status?.join(),
     since: iso(since),
     until: iso(until),

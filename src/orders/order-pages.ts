@@ -1,11 +1,12 @@
 /**
- * Pages of a sale's orders, in the order of their ids. Each is one statement, whose cost depends on the page and never
- * on the length of the history:
+ * Pages of a sale's orders, in the order of their ids. Each is one statement, whose cost depends on the page, or on the orders that
+ * match, and never on the length of the history:
  *
  * | filter | what is read |
  * |---|---|
  * | none, or time | the page, from orders_of_sale |
  * | buyer | the buyer's orders in this sale, from the three partial indexes that together have all of them |
+ * | reference | the orders of this sale with the reference, from orders_with_reference |
  * | statuses of ended orders | at most SCANNED_ORDERS ended orders, from orders_ended |
  * | other statuses | at most SCANNED_ORDERS orders, from orders_of_sale |
  *
@@ -49,7 +50,7 @@ function conditionOf(status: OrderStatus): string {
 }
 
 function pageSql(saleId: string, query: OrderQuery, most: number): Sql {
-  const { buyerId, status } = query;
+  const { buyerId, reference, status } = query;
   const direction = query.order === 'oldest' ? 'ASC' : 'DESC';
   const [above, below] = rangeOf(query);
   const wanted = status === undefined ? 'true' : `(${status.map(conditionOf).join(' OR ')})`;
@@ -58,8 +59,18 @@ function pageSql(saleId: string, query: OrderQuery, most: number): Sql {
     return {
       text: `SELECT * FROM (${ofBuyer('sale_id = ? AND buyer_id = ?')}) o
         WHERE order_id > ?::bigint AND order_id < ?::bigint AND ${wanted}
+          ${reference === undefined ? '' : 'AND reference = ?'}
         ORDER BY order_id ${direction} LIMIT ${most}`,
-      values: [...buyer, ...buyer, ...buyer, above, below],
+      values: [...buyer, ...buyer, ...buyer, above, below, ...(reference === undefined ? [] : [reference])],
+    };
+  }
+  if (reference !== undefined) {
+    // Sorted by an expression, so that no plan can walk through the sale by its ids until it has found enough matches.
+    return {
+      text: `SELECT * FROM orders WHERE sale_id = ? AND reference = ?
+          AND order_id > ?::bigint AND order_id < ?::bigint AND ${wanted}
+        ORDER BY order_id + 0 ${direction} LIMIT ${most}`,
+      values: [saleId, reference, above, below],
     };
   }
   // Pairs, so that no plan can walk through the orders of all sales by their ids.

@@ -17,6 +17,7 @@ export const FILTER_OPTIONS = [
   new Option('--since <time>', 'only orders that were purchased from this time on, ISO 8601 with zone'),
   new Option('--until <time>', 'only orders that were purchased before this time'),
   new Option('--buyer <id>', 'only orders of this buyer'),
+  new Option('--reference <text>', 'only orders with this reference of the shop'),
 ];
 
 /** The values of these options, by the names that `operations/order-query.ts` has for them. */
@@ -24,7 +25,7 @@ export function given(options: Readonly<Record<string, unknown>>, names: readonl
   return Object.fromEntries(names.map((name) => [name, options[name]]));
 }
 
-export const FILTERS = ['status', 'since', 'until', 'buyer'] as const;
+export const FILTERS = ['status', 'since', 'until', 'buyer', 'reference'] as const;
 
 export const listOrders: CommandSpec = {
   name: 'list <sale>',
@@ -41,6 +42,7 @@ export const listOrders: CommandSpec = {
     'stockade order list tickets',
     'stockade order list tickets --status unpaid,paid --order oldest --json',
     'stockade order list tickets --buyer ann',
+    'stockade order list tickets --reference cart-4711',
   ],
   async run({ config, log, json, args, options }) {
     const query = await namingFlags('the query', listOrders, () =>

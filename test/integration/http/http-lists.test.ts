@@ -37,6 +37,55 @@ onEachStore(
       expect(idsOf(await list('?since=2022-01-01T00:00:00Z&until=2022-01-02T00:00:00%2B02:00'))).toEqual([]);
     });
 
+    test('operators find orders by the shop’s reference, also page by page and with other filters', async () => {
+      const { node } = stage;
+      const saleId = await stage.sale({ perBuyerLimit: 3 });
+      const buy = async (buyer: string, note?: object) => {
+        const { status, body } = await node.buy(saleId, buyer, {}, note);
+        expect(status).toBe(201);
+        return body.orderId as string;
+      };
+      const noted = { reference: 'cart 4711 & more' };
+      const ids = [await buy('ann', noted), await buy('bob', noted), await buy('ann', noted)];
+      const [oldest, middle, newest] = [...ids].sort((a, b) => (BigInt(a) < BigInt(b) ? -1 : 1));
+      await buy('ann', { reference: 'cart 4712' });
+      await buy('bob');
+      const list = (query: Record<string, string>) =>
+        node.opsRequest(`/v1/sales/${saleId}/orders?${new URLSearchParams(query)}`);
+      expect(idsOf(await list(noted))).toEqual([newest, middle, oldest]);
+      const first = await list({ ...noted, order: 'oldest', limit: '2' });
+      expect(idsOf(first)).toEqual([oldest, middle]);
+      const second = await list({ ...noted, order: 'oldest', limit: '2', after: first.body.next });
+      expect(second.body).toEqual({ orders: [expect.objectContaining({ orderId: newest, ...noted })] });
+      const olderThanNewest = await list({ ...noted, after: newest! });
+      expect(idsOf(olderThanNewest)).toEqual([middle, oldest]);
+      expect(idsOf(await list({ ...noted, buyer: 'bob' }))).toEqual([ids[1]]);
+      expect(idsOf(await list({ reference: 'cart' }))).toEqual([]);
+      expect(idsOf(await list({ reference: '' }))).toEqual([]);
+      expect((await list({ reference: 'two\nlines' })).body.faults).toMatchObject([{ field: 'reference' }]);
+
+      await node.opsRequest(`/v1/orders/${ids[0]}/cancel`, { method: 'POST' });
+      expect(idsOf(await list({ ...noted, status: 'cancelled' }))).toEqual([ids[0]]);
+      expect(idsOf(await list({ ...noted, status: 'unpaid' })).sort()).toEqual([ids[1], ids[2]].sort());
+      const edited = { method: 'PATCH', body: JSON.stringify({ reference: 'cart 4713' }) } as const;
+      await node.opsRequest(`/v1/orders/${ids[1]}`, edited);
+      expect(idsOf(await list({ reference: 'cart 4713' }))).toEqual([ids[1]]);
+      expect(idsOf(await list(noted)).sort()).toEqual([ids[0], ids[2]].sort());
+
+      const env = { OPS_URL: node.opsUrl, OPS_TOKEN: node.opsToken };
+      const listed = await callCli(['order', 'list', saleId, '--reference', noted.reference, '--json'], {
+        env,
+      });
+      expect(
+        JSON.parse(listed.stdout)
+          .orders.map(({ orderId }: { orderId: string }) => orderId)
+          .sort(),
+      ).toEqual([ids[0], ids[2]].sort());
+      const query = new URLSearchParams({ ...noted, format: 'csv' });
+      const { body } = await node.opsRequest(`/v1/sales/${saleId}/orders/export?${query}`);
+      expect((body as string).trim().split('\r\n')).toHaveLength(3);
+    });
+
     test('a query with invalid parameters is refused, and each fault is named', async () => {
       const { node } = stage;
       const saleId = await stage.sale();

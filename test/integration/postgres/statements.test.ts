@@ -94,9 +94,10 @@ async function fill(filler: pg.Client): Promise<void> {
       created_at)
     SELECT 'ended-' || i, 'Ended', 1000, 900, 1, 1 + i % 2, now(), 'closed', '{}', now() - i * interval '1 hour'
     FROM generate_series(1, ${SALES}) AS i`);
-  await filler.query(`INSERT INTO orders (order_id, sale_id, buyer_id, quantity, status, one_per_buyer)
+  await filler.query(`INSERT INTO orders (order_id, sale_id, buyer_id, quantity, status, one_per_buyer, reference)
     SELECT n, 'ended-' || 1 + n / ${ORDERS_PER_SALE}, 'buyer-' || n, 1,
-      CASE WHEN n % 10 = 0 THEN 'cancelled' ELSE 'paid' END, (1 + n / ${ORDERS_PER_SALE}) % 2 = 0
+      CASE WHEN n % 10 = 0 THEN 'cancelled' ELSE 'paid' END, (1 + n / ${ORDERS_PER_SALE}) % 2 = 0,
+      CASE WHEN n % 3 = 0 THEN 'cart-' || n % 7 END
     FROM generate_series(0, ${SALES * ORDERS_PER_SALE - 1}) AS n`);
   await filler.query(`INSERT INTO stock_returns (order_id, sale_id, buyer_id, units, reason, generation, applied_at)
     SELECT order_id, sale_id, buyer_id, 1, 'cancelled', 1, now() FROM orders WHERE status = 'cancelled'`);
@@ -171,6 +172,8 @@ async function operate(): Promise<void> {
       const page = await orders.listOrders(id, { order, limit: 1 });
       await orders.listOrders(id, { order, limit: 1, after: page.next, status: ['paid', 'unpaid'] });
       await orders.listOrders(id, { order, buyerId: 'a' });
+      await orders.listOrders(id, { order, reference: 'cart-1' });
+      await orders.listOrders(id, { order, reference: 'cart-1', status: ['paid'] });
     }
     const [first, second] = (await orders.listOrders(id)).orders;
     await orders.changeOrder(first!.orderId, { kind: 'pay', payType: 'card' }, BY);
