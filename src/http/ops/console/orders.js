@@ -19,6 +19,13 @@ export function ordersTab(saleId, query) {
 
 function searchForm(saleId, query) {
   const buyer = el('input', { id: 'search-buyer', name: 'buyer', autocomplete: 'off', spellcheck: 'false' });
+  const reference = el('input', {
+    id: 'search-reference',
+    name: 'reference',
+    autocomplete: 'off',
+    spellcheck: 'false',
+    maxlength: 200,
+  });
   const status = el(
     'select',
     { id: 'search-status', name: 'status' },
@@ -34,6 +41,7 @@ function searchForm(saleId, query) {
     spellcheck: 'false',
   });
   buyer.value = query.buyer ?? '';
+  reference.value = query.reference ?? '';
   status.value = query.status ?? '';
   since.value = localTime(query.since);
   until.value = localTime(query.until);
@@ -42,6 +50,7 @@ function searchForm(saleId, query) {
     'form',
     { class: 'filter', 'aria-label': 'Search orders' },
     labelled(buyer, 'Buyer'),
+    labelled(reference, 'Reference'),
     labelled(status, 'Status'),
     labelled(since, 'Bought from'),
     labelled(until, 'Bought before'),
@@ -56,6 +65,7 @@ function searchForm(saleId, query) {
     if (orderId === '') {
       location.hash = saleHash(saleId, 'orders', {
         buyer: buyer.value.trim(),
+        reference: reference.value.trim(),
         status: status.value,
         since: isoTime(since.value),
         until: isoTime(until.value),
