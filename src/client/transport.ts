@@ -97,10 +97,10 @@ export class Transport {
   constructor(options: ClientOptions, attemptMs: number) {
     const { url } = options;
     if (!/^https?:\/\//.test(String(url)) || !URL.canParse(url))
-      throw new TypeError(`url is ${JSON.stringify(url)}: must begin with http:// or https://`);
+      throw new TypeError(`url is ${JSON.stringify(url)}, but must begin with http:// or https://`);
     for (const name of ['deadlineMs', 'attemptMs'] as const) {
       const ms = options[name];
-      if (ms !== undefined && !(ms >= 1)) throw new RangeError(`${name} is ${ms}: must be at least 1`);
+      if (ms !== undefined && !(ms >= 1)) throw new RangeError(`${name} is ${ms}, but must be at least 1`);
     }
     this.#base = url.replace(/\/+$/, '');
     this.#options = options;

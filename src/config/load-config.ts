@@ -93,8 +93,8 @@ function find(name: SettingName, env: NodeJS.ProcessEnv, flags: Values, defaults
   return fallback === undefined ? undefined : { field: setting.env, value: fallback, isFlag: false };
 }
 
-function problemOf(name: SettingName, value: unknown, mustBe = 'is not valid'): string {
-  return `is ${shown(name, value)}: ${mustBe}`;
+function problemOf(name: SettingName, value: unknown, mustBe = 'must have another form'): string {
+  return `is ${shown(name, value)}, but ${mustBe}`;
 }
 
 /** A wrong value may still be a secret: a password in a mistyped URL, a key that lacks a character. */

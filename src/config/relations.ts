@@ -77,14 +77,14 @@ export const relations: readonly Relation[] = [
     broken: ({ challenge }) =>
       challenge === undefined || challenge === 'pow' || isFile(challenge)
         ? undefined
-        : `is ${JSON.stringify(challenge)}: must be pow, or the path of a JavaScript module, and there is no such file`,
+        : `is ${JSON.stringify(challenge)}, but must be pow, or the path of a JavaScript module, and there is no such file`,
   },
   {
     of: ['lockWork', 'strategy'],
     broken: ({ lockWork, strategy }) => {
       if (lockWork === undefined) return undefined;
       if (!isFile(lockWork))
-        return `is ${JSON.stringify(lockWork)}: must be the path of a JavaScript module, and there is no such file`;
+        return `is ${JSON.stringify(lockWork)}, but must be the path of a JavaScript module, and there is no such file`;
       return strategy === 'lock'
         ? undefined
         : 'is set, but works only under the locks of STRATEGY=lock: set that too';
@@ -101,7 +101,7 @@ export const relations: readonly Relation[] = [
     of: ['takeTimeoutMs', 'requestDeadlineMs'],
     broken: ({ takeTimeoutMs, requestDeadlineMs }) =>
       takeTimeoutMs >= requestDeadlineMs
-        ? `is ${takeTimeoutMs}: must be below REQUEST_DEADLINE_MS, which is ${requestDeadlineMs}`
+        ? `is ${takeTimeoutMs}, but must be below REQUEST_DEADLINE_MS, which is ${requestDeadlineMs}`
         : undefined,
   },
   {

@@ -56,7 +56,7 @@ export interface LockTimes {
 /** @throws RangeError if the ttl is out of range */
 export function lockTimes(ttlMs: number): LockTimes {
   if (!Number.isInteger(ttlMs) || ttlMs < MIN_TTL_MS || ttlMs > MAX_TTL_MS) {
-    throw new RangeError(`ttlMs is ${ttlMs}: must be a whole number from ${MIN_TTL_MS} to ${MAX_TTL_MS}`);
+    throw new RangeError(`ttlMs is ${ttlMs}, but must be a whole number from ${MIN_TTL_MS} to ${MAX_TTL_MS}`);
   }
   return {
     ttlMs,

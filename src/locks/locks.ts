@@ -108,7 +108,7 @@ export class Locks {
   async lock(name: string, options: LockOptions = {}): Promise<LockHandle> {
     const { waitMs = DEFAULT_WAIT_MS, signal, holder } = options;
     if (!(waitMs >= 1 && waitMs <= MAX_WAIT_MS)) {
-      throw new RangeError(`waitMs is ${waitMs}: must be from 1 to ${MAX_WAIT_MS}`);
+      throw new RangeError(`waitMs is ${waitMs}, but must be from 1 to ${MAX_WAIT_MS}`);
     }
     if (holder?.held && holder.name === name) return holder.enter();
     signal?.throwIfAborted();

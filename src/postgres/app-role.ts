@@ -78,7 +78,7 @@ const ROLE_PATTERN = /^[A-Za-z_][A-Za-z0-9_$]{0,62}$/;
  */
 export async function grantTo(trx: Knex, role: string, mayDelete = false): Promise<void> {
   if (!ROLE_PATTERN.test(role)) {
-    const problem = `is ${JSON.stringify(role)}: must be the plain name of a role`;
+    const problem = `is ${JSON.stringify(role)}, but must be the plain name of a role`;
     throw new InvalidInput('no rights were granted', [{ field: '--grant-to', problem }]);
   }
   for (const [table, rights] of Object.entries(TABLE_RIGHTS)) {

@@ -20,7 +20,7 @@ const EXAMPLE_ID = '662207995405477814';
 /** @throws InvalidInput if the text can't be the id of any order, so that it is not searched for */
 function orderIdFrom([id]: readonly string[]): string {
   if (isOrderId(id!)) return id!;
-  const problem = `is ${JSON.stringify(id)}: must be the number of an order, such as ${EXAMPLE_ID}`;
+  const problem = `is ${JSON.stringify(id)}, but must be the number of an order, such as ${EXAMPLE_ID}`;
   throw new InvalidInput('the order id is not valid', [{ field: '<id>', problem }]);
 }
 

@@ -20,7 +20,9 @@ export const checkQueue: CommandSpec = {
     const file = args[0]!;
     const { commitment } = options as { commitment?: string };
     if (commitment !== undefined && !isHex(commitment))
-      throw new UsageError(`--commitment is "${commitment}": must be 64 lower-case hexadecimal characters`);
+      throw new UsageError(
+        `--commitment is "${commitment}", but must be 64 lower-case hexadecimal characters`,
+      );
     const check = new DrawCheck(commitment);
     for await (const line of linesOfFile(file, MAX_LINE_CHARACTERS)) check.line(line);
     const report = check.end();

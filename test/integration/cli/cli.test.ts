@@ -140,10 +140,10 @@ describe('usage faults end with exit code 2', () => {
     ['sale create x --stock 0', '--stock must be at least 1'],
     ['sale create x', '--stock is required: the units for sale'],
     ['sale window x --reason so', 'give --starts-at, --ends-at or --no-end'],
-    ['order show abc', '<id> is "abc": must be the number of an order, such as 6'],
-    ['order pay 1e9', '<id> is "1e9": must be the number of an order'],
+    ['order show abc', '<id> is "abc", but must be the number of an order, such as 6'],
+    ['order pay 1e9', '<id> is "1e9", but must be the number of an order'],
     ['verify --every 10', '--every says how often --watch verifies'],
-    ['serve --challenge nope', '--challenge is "nope": must be pow, or the path of a JavaScript module'],
+    ['serve --challenge nope', '--challenge is "nope", but must be pow, or the path of a JavaScript module'],
     ['demo --stock none', '--stock is "none"'],
     ['sync', 'REDIS_URL is not set'],
   ])('%s', async (args, message) => {

@@ -267,17 +267,17 @@ describe('stores of another shop', () => {
 describe('options', () => {
   const secret = 'redis://:pass-word@localhost:1';
   test.each<[OpenOptions, string]>([
-    [{ laneCapacity: 0 }, 'laneCapacity is "0": must be a whole number from 1 to 1000000'],
+    [{ laneCapacity: 0 }, 'laneCapacity is "0", but must be a whole number from 1 to 1000000'],
     [
       { redisUrl: 'localhost', databaseUrl: 'x' },
-      'redisUrl is (not a URL): must be a URL that begins with redis:// or rediss://; databaseUrl is',
+      'redisUrl is (not a URL), but must be a URL that begins with redis:// or rediss://; databaseUrl is',
     ],
     [
       { redisUrl: secret },
       'redisUrl needs a database that keeps its data as Redis does: give databaseUrl, or dataDir for PGlite',
     ],
     [{ sync: false }, 'sync is off, but without redisUrl no other process can copy the orders'],
-    [{ takeTimeoutMs: 2_000 }, 'takeTimeoutMs is 2000: must be below requestDeadlineMs, which is 2000'],
+    [{ takeTimeoutMs: 2_000 }, 'takeTimeoutMs is 2000, but must be below requestDeadlineMs, which is 2000'],
     [{ strategy: 'lock' }, 'strategy is lock, but the locks are kept in Redis: set redisUrl'],
     [
       { webhookUrl: 'http://localhost' },

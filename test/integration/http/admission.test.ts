@@ -433,7 +433,7 @@ describe('a challenge', () => {
     [
       'is not there',
       undefined,
-      /CHALLENGE is .*captcha\.mjs": must be pow, or the path of a JavaScript module, and/,
+      /CHALLENGE is .*captcha\.mjs", but must be pow, or the path of a JavaScript module, and/,
     ],
     ['has no such exports', 'export const issue = () => 1', /must export functions `issue` and `verify`; it/],
   ])('a node does not start with a module that %s', async (_, source, message) => {

@@ -64,7 +64,7 @@ test.each([
   [
     'is not there',
     undefined,
-    /LOCK_WORK is .*missing\.mjs": must be the path of a JavaScript module, and there/,
+    /LOCK_WORK is .*missing\.mjs", but must be the path of a JavaScript module, and there/,
   ],
   [
     'does not parse',

@@ -135,17 +135,17 @@ describe('faults', () => {
       JWT_SECRET: 'short',
     };
     expect(faultsOf(env)).toEqual([
-      'REDIS_URL is http://cache/: must be a URL that begins with redis:// or rediss://',
-      'PORT is "abc": must be a whole number from 0 to 65535',
-      'WORKERS is "0": must be a whole number from 1 to 64',
-      'JWT_SECRET is 5 characters long: must have at least 32 characters',
-      'LOG_LEVEL is "loud": must be one of fatal, error, warn, info, debug, trace, silent',
+      'REDIS_URL is http://cache/, but must be a URL that begins with redis:// or rediss://',
+      'PORT is "abc", but must be a whole number from 0 to 65535',
+      'WORKERS is "0", but must be a whole number from 1 to 64',
+      'JWT_SECRET is 5 characters long, but must have at least 32 characters',
+      'LOG_LEVEL is "loud", but must be one of fatal, error, warn, info, debug, trace, silent',
     ]);
   });
 
   test('name the flag that has the fault', () => {
     expect(faultsOf({}, { opsPort: '70000' })).toEqual([
-      '--ops-port is "70000": must be a whole number from 0 to 65535',
+      '--ops-port is "70000", but must be a whole number from 0 to 65535',
     ]);
   });
 
@@ -226,13 +226,13 @@ describe('URLs', () => {
   test('other than webhooks are not shown with their paths either', () => {
     const WEBHOOK_URL = 'htps://hooks.example/services/hunter2';
     expect(faultsOf({ WEBHOOK_URL })).toEqual([
-      'WEBHOOK_URL is htps://hooks.example/(hidden): must be a URL that begins with https:// or http://',
+      'WEBHOOK_URL is htps://hooks.example/(hidden), but must be a URL that begins with https:// or http://',
     ]);
   });
 
   test.each(['WEBHOOK_URL', 'JWT_JWKS_URL'])('%s holds no user, whom nobody would send', (name) => {
     const faults = faultsOf({ ...SIGNED, [name]: 'https://hunter2:hunter3@shop.example/hook' });
-    expect(faults[0]).toMatch(/: must hold no user and no password: neither is sent$/);
+    expect(faults[0]).toMatch(/, but must hold no user and no password: neither is sent$/);
     expect(faults.join()).not.toContain('hunter');
   });
 
@@ -348,7 +348,7 @@ describe('relations', () => {
 
   test('a take ends before the request does', () => {
     expect(faultsOf({ TAKE_TIMEOUT_MS: '2000' })).toEqual([
-      'TAKE_TIMEOUT_MS is 2000: must be below REQUEST_DEADLINE_MS, which is 2000',
+      'TAKE_TIMEOUT_MS is 2000, but must be below REQUEST_DEADLINE_MS, which is 2000',
     ]);
     expect(faultsOf({ TAKE_TIMEOUT_MS: '2000', REQUEST_DEADLINE_MS: '2001' })).toEqual([]);
   });

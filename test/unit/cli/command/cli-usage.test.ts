@@ -84,7 +84,7 @@ test.each([
   ['order refund 17 --by ""', '--by must be 1 to 200 printable ASCII characters'],
   ['order refund 17 --reason LONG', '--reason must have at most 500 characters'],
   ['order refund', 'example: stockade order refund 662207995405477814'],
-  ['order show seventeen', '<id> is "seventeen": must be the number of an order'],
+  ['order show seventeen', '<id> is "seventeen", but must be the number of an order'],
   ['buyer erase', 'example: stockade buyer erase buyer-4711'],
   [
     'buyer erase x --reason "x wants it"',
@@ -94,7 +94,10 @@ test.each([
   ['events resend', 'either the id of a dead letter or --all'],
   ['events dead x', 'example: stockade events dead'],
   ['queue check', 'example: stockade queue check draw.ndjson'],
-  ['queue check x --commitment 6e34', '--commitment is "6e34": must be 64 lower-case hexadecimal characters'],
+  [
+    'queue check x --commitment 6e34',
+    '--commitment is "6e34", but must be 64 lower-case hexadecimal characters',
+  ],
   ['rebalance', 'example: stockade rebalance tickets --dry-run'],
   ['recover', 'such as: stockade recover tickets'],
   ['verify a b', 'example: stockade verify'],
