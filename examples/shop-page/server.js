@@ -34,7 +34,7 @@ async function answer(shop, request) {
   const { pathname } = new URL(request.url, 'http://localhost');
   const buyerId = /(?:^|; )buyer=([\w-]{36})/.exec(request.headers.cookie ?? '')?.[1];
   if (request.method === 'POST') {
-    if (pathname === '/session') return session(shop, buyerId ?? randomUUID());
+    if (pathname === '/session') return session(shop, buyerId);
     const orderId = ORDER_ID.exec(pathname)?.[1];
     if (orderId && buyerId) return pay(shop, orderId, buyerId);
     return { status: 404 };
@@ -52,9 +52,10 @@ export function sessionToken(jwtSecret, buyerId) {
   return `${signed}.${signature}`;
 }
 
-function session({ jwtSecret }, buyerId) {
+function session({ jwtSecret }, known) {
+  const buyerId = known ?? randomUUID();
   return json(
-    { token: sessionToken(jwtSecret, buyerId), seconds: TOKEN_S },
+    { token: sessionToken(jwtSecret, buyerId), seconds: TOKEN_S, isNew: known === undefined },
     { 'set-cookie': `buyer=${buyerId}; HttpOnly; SameSite=Strict; Path=/; Max-Age=31536000` },
   );
 }

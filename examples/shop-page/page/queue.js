@@ -10,7 +10,7 @@ import { $, say, showOutcome } from './elements.js';
 import { readOrders } from './orders.js';
 import { OUTCOMES } from './outcomes.js';
 import { PLACE_REFUSALS, placeWords, units } from './queue-words.js';
-import { client, forgetSession, now, saleId } from './shop.js';
+import { client, forgetSession, now, saleId, wasNew } from './shop.js';
 
 /** A screen reader hears of the place whenever so many people fewer are ahead. */
 const SPOKEN_PEOPLE = 10;
@@ -141,6 +141,8 @@ function follow() {
 
 async function listen(signal) {
   const known = kept.get()?.placeToken;
+  // The node would answer 404, which a browser reports as an error.
+  if (!known && (await wasNew())) return;
   for await (const update of client.followPlace(saleId, known, { signal })) {
     // What was over before this page knew of it is no news.
     if (update.code === 'found' && (known || place || isMoving(update.place))) show(update.place);

@@ -9,12 +9,15 @@ const CLOCK_STEP_MS = 2_000;
 export const { shopUrl, saleId } = await (await fetch('config')).json();
 
 let session;
+/** Whether the shop's server did not know this browser when the page was loaded. */
+let isNew;
 let clockErrorMs = 0;
 
 async function authorization() {
   if (!session || performance.now() > session.until) {
     const answer = await fetch('session', { method: 'POST' });
-    const { token, seconds } = await answer.json();
+    const { token, seconds, ...told } = await answer.json();
+    isNew ??= told.isNew === true;
     const error = Date.now() - Date.parse(answer.headers.get('date'));
     clockErrorMs = Math.abs(error) > CLOCK_STEP_MS ? error : 0;
     session = { token, until: performance.now() + seconds * 1_000 - MARGIN_MS };
@@ -23,6 +26,12 @@ async function authorization() {
 }
 
 export const client = new BuyerClient({ url: shopUrl, headers: authorization, deadlineMs: 5_000 });
+
+/** A buyer who was new when the page was loaded had no place and no order then. `false` if the shop's server can't be asked. */
+export async function wasNew() {
+  await authorization().catch(console.warn);
+  return isNew ?? false;
+}
 
 /** The next request gets a new token. */
 export function forgetSession() {

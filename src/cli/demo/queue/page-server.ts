@@ -50,7 +50,7 @@ export class DemoPage {
   readonly #server: Server;
   readonly #folders: Folders;
   readonly #secret: string;
-  /** To whom it has given a cookie. Others could name any buyer of the shop. */
+  /** The buyers whose browsers it has given a cookie. Any other cookie could name any buyer of the shop. */
   readonly #buyers = new Set<string>();
   #shown: Shown | undefined;
   #wasOpened = false;
@@ -100,7 +100,7 @@ export class DemoPage {
     const named = BUYER.exec(request.headers.cookie ?? '')?.[1];
     const buyer = named && this.#buyers.has(named) ? named : undefined;
     if (request.method === 'POST') {
-      if (pathname === '/session') return this.#session(buyer ?? randomUUID());
+      if (pathname === '/session') return this.#session(buyer);
       const orderId = /^\/orders\/(\d+)\/pay$/.exec(pathname)?.[1];
       return orderId && buyer ? pay(this.#shown, orderId, buyer) : { status: 404 };
     }
@@ -109,10 +109,12 @@ export class DemoPage {
     return this.#file(pathname);
   }
 
-  #session(buyer: string): Answer {
+  #session(known: string | undefined): Answer {
+    const buyer = known ?? randomUUID();
     this.#buyers.add(buyer);
+    const token = signBuyerToken({ secret: this.#secret }, buyer, TOKEN_S);
     return json(
-      { token: signBuyerToken({ secret: this.#secret }, buyer, TOKEN_S), seconds: TOKEN_S },
+      { token, seconds: TOKEN_S, isNew: known === undefined },
       { 'set-cookie': `stockade-demo=${buyer}; HttpOnly; SameSite=Strict; Path=/` },
     );
   }
