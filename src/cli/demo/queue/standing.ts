@@ -10,7 +10,7 @@ export interface Standing {
   readonly opensInMs: number;
   /** Places whose turn may come. */
   readonly waiting: number;
-  /** Places that nothing can come to, as things are. */
+  /** Places that wait although the places ahead could take all units. They get one if others give their offers back. */
   readonly hopeless: number;
   readonly offered: number;
   readonly bought: number;

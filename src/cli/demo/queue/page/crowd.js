@@ -16,6 +16,9 @@ const PEOPLE = [
   ['No chance now', 'bad', ({ hopeless }) => hopeless],
 ];
 
+const LEGEND =
+  '“No chance now”: the people ahead could take all units that are left. Those behind still wait, in case others give their offers back.';
+
 const made = (name, className, text = '') => {
   const element = document.createElement(name);
   element.className = className;
@@ -36,7 +39,7 @@ const units = UNITS.map(meter);
 const people = PEOPLE.map(meter);
 card.append(
   ...[title, when, made('h3', '', 'Units'), ...units.map(({ row }) => row)],
-  ...[made('h3', '', 'People'), ...people.map(({ row }) => row), verdict],
+  ...[made('h3', '', 'People'), ...people.map(({ row }) => row), made('p', 'soft', LEGEND), verdict],
 );
 document.querySelector('main').append(card);
 
