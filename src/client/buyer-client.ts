@@ -174,8 +174,8 @@ export class BuyerClient {
   }
 
   /**
-   * How the buyer's place stands now, and again whenever that changes. It connects again by itself, as `followSale` does. Whoever
-   * listens is present. It ends when the place waits no more and has no offer.
+   * How the buyer's place stands now, and again whenever that changes. It connects again by itself, as `followSale` does. A buyer
+   * that listens is present. It ends when the place neither waits nor has an offer.
    * @param placeToken as for `place`
    * @throws UnexpectedAnswer, the signal's reason
    */

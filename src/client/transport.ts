@@ -6,7 +6,7 @@
  *     │ ──unavailable, unknown, internal, no answer───────> pause, next request, if the call may be repeated
  *     │ ──the deadline is over──> the last answer, or `unknown` if an earlier request may have been executed
  *
- * A stream is opened by one request; who reads it decides about the next one (sale-stream.ts).
+ * A stream is opened by one request. Its reader decides about the next one (sale-stream.ts).
  *
  * It uses only what browsers have too: fetch, timers, AbortController.
  */

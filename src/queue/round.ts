@@ -137,7 +137,7 @@ async function makeOffers(
   for (const [i, outcome] of outcomes.entries()) {
     if (outcome.code === 'committed')
       done = { offers: done.offers + 1, units: done.units + outcome.quantity };
-    // More units than the limit are no valid request, whoever asks.
+    // A purchase of more units than the limit is invalid, also for the head.
     else if (outcome.code === 'limit_reached' || outcome.code === 'invalid_request') limited.push(offers[i]!);
     else delayed.push(outcome.code);
   }

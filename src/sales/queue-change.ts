@@ -54,7 +54,7 @@ export async function changeQueue(
   return { action: 'queue', detail: { from: noted(sale.queue), to: noted(after) } };
 }
 
-/** Whoever has come must be served in the order that they were told: the order of places stands when the window opens. */
+/** Refuses `draw` after the window has opened, and `fifo` after the draw: buyers were told their order, and are served in it. */
 async function refuseLateDraw(trx: Knex, saleId: string, order: string): Promise<void> {
   const [row] = await rows<{ has_begun: boolean; has_drawn: boolean }>(
     trx,

@@ -58,7 +58,7 @@ export function toldOfTurningOff({ counts, behindHead }: QueueStatus): string[] 
     ? `${plural(counts.waiting, 'place')} ${counts.waiting === 1 ? 'waits' : 'wait'}`
     : `Up to ${plural(behindHead, 'place')} wait`;
   return [
-    `${waiting} in order. From now on whoever buys first gets the units.`,
+    `${waiting} in order. From now on the first to buy gets the units.`,
     counts?.offered === 0
       ? 'There is no offer that its buyer may still accept.'
       : `${counts ? plural(counts.offered, 'offer') : 'Offers'} that buyers have can still be accepted, until their time is over.`,

@@ -4,7 +4,7 @@
  */
 import { randomBytes } from 'node:crypto';
 
-/** Begins the id of each sale of a rehearsal. Such a sale tells nobody of its orders, whoever has created it. */
+/** Begins the id of each sale of a rehearsal. No order events are sent for such a sale, even if it was not created by a rehearsal. */
 export const REHEARSAL_PREFIX = 'stockade-rehearsal-';
 
 /** An id that no sale has had. */

@@ -160,7 +160,7 @@ class LiveSale {
     });
   }
 
-  /** Who asks from now on is told by the answer that the sale is over, or does not exist. */
+  /** Clients that connect from now on learn from the answer that the sale is over, or does not exist. */
   async #sayLast(found: Awaited<ReturnType<SaleReads['read']>>): Promise<void> {
     this.#ended();
     const text = 'refusal' in found ? endEvent('unknown_sale') : `${saleEvent(found)}${endEvent('closed')}`;

@@ -72,7 +72,7 @@ async function live(
       const outcome = await client.purchase({ saleId, quantity, purchaseToken: token }, { signal });
       if (outcome.code === 'committed') seen.orderId = outcome.orderId;
     })();
-    // Whoever waits for the next update does not see that this has failed.
+    // Until the next update nothing awaits this promise. Without a handler, its failure would end the process.
     seen.answering.catch(() => {});
   }
   await seen.answering;

@@ -54,7 +54,7 @@ export function judgeQueue(
   };
 }
 
-/** How many wait, or waited, while somebody behind them was already served. Whoever has left before an offer counts as served. */
+/** How many wait, or waited, while somebody behind them was already served. A buyer that left before it got an offer counts as served. */
 export function countOvertaken(seen: readonly Seen[]): number {
   const line = seen
     .flatMap(({ place, offeredAtMs = Number.POSITIVE_INFINITY }) =>

@@ -16,7 +16,7 @@ import { readStanding, type Standing } from './standing.ts';
 
 const LOOK_MS = 250;
 const TOKEN_S = 7_200;
-/** Whoever is not heard of for so long is absent: a visitor who has closed the page. */
+/** A visitor that is not heard of for so long, having closed the page, counts as absent. */
 const PRESENCE_S = 30;
 const SETTLE_MS = 100;
 const SETTLE_LIMIT_MS = 30_000;
@@ -69,7 +69,7 @@ export async function showQueue(plan: QueuePlan, scene: QueueScene): Promise<Que
   const ended = crowd.ended.then(() => {
     hasEnded = true;
   });
-  // Whoever waits for something else first sees only then that it has failed.
+  // It is awaited only at the end. Without a handler, a failure before that would end the process.
   ended.catch(() => {});
   const look = async () => {
     standing = await readStanding(operator, saleId, plan, crowd, opensAtMs);

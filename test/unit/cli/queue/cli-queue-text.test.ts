@@ -70,7 +70,7 @@ test('places in a table: ahead only where it is known', () => {
 describe('before a queue is turned off', () => {
   test('is said how many lose their turn', () => {
     const told = toldOfTurningOff(QUEUE).join('\n');
-    expect(told).toContain('760 places wait in order. From now on whoever buys first gets the units.');
+    expect(told).toContain('760 places wait in order. From now on the first to buy gets the units.');
     expect(told).toContain('40 offers that buyers have can still be accepted');
     const counts = { ...QUEUE.counts!, waiting: 1, offered: 0 };
     expect(toldOfTurningOff({ ...QUEUE, counts }).join('\n')).toMatch(/^1 place waits.*\nThere is no offer/);
