@@ -9,20 +9,32 @@ const CLOCK_STEP_MS = 2_000;
 export const { shopUrl, saleId } = await (await fetch('config')).json();
 
 let session;
+/** The request for a session that is under way. */
+let opening;
 /** Whether the shop's server did not know this browser when the page was loaded. */
 let isNew;
 let clockErrorMs = 0;
 
 async function authorization() {
   if (!session || performance.now() > session.until) {
-    const answer = await fetch('session', { method: 'POST' });
-    const { token, seconds, ...told } = await answer.json();
-    isNew ??= told.isNew === true;
-    const error = Date.now() - Date.parse(answer.headers.get('date'));
-    clockErrorMs = Math.abs(error) > CLOCK_STEP_MS ? error : 0;
-    session = { token, until: performance.now() + seconds * 1_000 - MARGIN_MS };
+    // Two requests of a browser that has no cookie yet would make two buyers.
+    opening ??= openSession().finally(() => {
+      opening = undefined;
+    });
+    const { token } = await opening;
+    return { authorization: `Bearer ${token}` };
   }
   return { authorization: `Bearer ${session.token}` };
+}
+
+async function openSession() {
+  const answer = await fetch('session', { method: 'POST' });
+  const { token, seconds, ...told } = await answer.json();
+  isNew ??= told.isNew === true;
+  const error = Date.now() - Date.parse(answer.headers.get('date'));
+  clockErrorMs = Math.abs(error) > CLOCK_STEP_MS ? error : 0;
+  session = { token, until: performance.now() + seconds * 1_000 - MARGIN_MS };
+  return session;
 }
 
 export const client = new BuyerClient({ url: shopUrl, headers: authorization, deadlineMs: 5_000 });

@@ -57,6 +57,13 @@ function codesOf(...names: string[]): string[] {
   return operations.filter(({ id }) => names.includes(id)).flatMap(({ codes }) => [...codes.values()].flat());
 }
 
+test('a first visit makes one buyer, and no request of it is refused', async () => {
+  await using visit = await shop.visit(browser, await sell());
+  await visit.page.locator('#buy:enabled').waitFor();
+  expect(visit.answers.filter((answer) => answer.startsWith('POST /session'))).toEqual(['POST /session 200']);
+  expect(visit.answers.filter((answer) => / [45]\d\d$/.test(answer))).toEqual([]);
+});
+
 test('the page has words for every refusal of a place, and for estimates', () => {
   const known = [...Object.keys(PLACE_REFUSALS), ...Object.keys(OUTCOMES)];
   const codes = codesOf('takePlace', 'readPlace', 'leavePlace', 'followPlace');

@@ -73,9 +73,14 @@ export class ShopVisit implements AsyncDisposable {
   readonly page: Page;
   /** What the browser complains about. */
   readonly complaints: string[] = [];
+  /** The answers to the page's requests, such as `POST /session 200`. */
+  readonly answers: string[] = [];
 
   private constructor(page: Page) {
     this.page = page;
+    page.on('response', (answer) =>
+      this.answers.push(`${answer.request().method()} ${new URL(answer.url()).pathname} ${answer.status()}`),
+    );
     page.on('pageerror', (error) => this.complaints.push(error.message));
     page.on('console', (message) => {
       // The browser reports each refused request as an error. Refusals are part of these tests.
