@@ -11,8 +11,7 @@ import type { PostgresServer } from '../support/servers/postgres-server.ts';
 import { until } from '../support/until.ts';
 import { judge, readTruth, type Verdict } from './checker.ts';
 import { Customers } from './customers.ts';
-import type { History } from './history.ts';
-import { type Scene, type Schedule, untilServed } from './schedule.ts';
+import { type Progress, type Scene, type Schedule, untilServed } from './schedule.ts';
 import { SALE, type SaleSpec, World } from './world.ts';
 
 const RECOVERY_LIMIT_MS = 60_000;
@@ -110,7 +109,7 @@ async function strikeAll(
   return longestMs;
 }
 
-async function timeToRecover(history: History, overAtMs: number): Promise<number> {
+export async function timeToRecover(history: Progress, overAtMs: number): Promise<number> {
   await until(() => history.firstCommittedMs(overAtMs) !== undefined, {
     what: 'a customer is answered 201 after the fault',
     timeoutMs: RECOVERY_LIMIT_MS,
@@ -128,7 +127,7 @@ async function recover({ nodes }: World): Promise<void> {
 }
 
 /** @returns the complaints of verify after the logs are drained */
-async function verified({ nodes }: World): Promise<string[]> {
+export async function verified({ nodes }: World): Promise<string[]> {
   let last: VerifyReport | undefined;
   const isQuiet = async () => {
     last = await nodes[0]!.node.ops.verify(SALE);

@@ -1,12 +1,19 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Random } from '../support/random.ts';
-import type { History } from './history.ts';
 import type { World } from './world.ts';
+
+/** What a strike may know of those who buy meanwhile. */
+export interface Progress {
+  /** The times of all answers that served somebody, by `performance.now()`. */
+  readonly servedAtMs: readonly number[];
+  /** When somebody was first told after the given time what Postgres had, both by `performance.now()`. */
+  firstCommittedMs(afterMs: number): number | undefined;
+}
 
 /** What a strike may use while customers buy. */
 export interface Scene {
   readonly world: World;
-  readonly history: History;
+  readonly history: Progress;
   /** For random choices. */
   readonly random: Random;
   /** Lets the fault last. When it returns, the fault is over, and what follows belongs to the recovery. */

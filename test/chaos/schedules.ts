@@ -13,7 +13,12 @@ export const SCHEDULES: readonly Schedule[] = [...SINGLE, storm(SINGLE)];
 
 /** @throws if no fault has this name */
 export function scheduleNamed(name: string): Schedule {
-  const found = SCHEDULES.find((schedule) => schedule.name === name);
+  return namedAmong(SCHEDULES, name);
+}
+
+/** @throws if none of these has this name */
+export function namedAmong(all: readonly Schedule[], name: string): Schedule {
+  const found = all.find((schedule) => schedule.name === name);
   if (found) return found;
-  throw new Error(`there is no fault ${name}; there are ${SCHEDULES.map((one) => one.name).join(', ')}`);
+  throw new Error(`there is no fault ${name}; there are ${all.map((one) => one.name).join(', ')}`);
 }

@@ -49,6 +49,13 @@ export interface SaleSpec {
   readonly stock: number;
   readonly segments: number;
   readonly limit: number;
+  /** A queue, in the order of arrival. Missing: everybody buys at once. */
+  readonly queue?: QueueSpec;
+}
+
+export interface QueueSpec {
+  readonly offerSeconds: number;
+  readonly presenceSeconds: number;
 }
 
 export class World implements AsyncDisposable {
@@ -148,6 +155,7 @@ export class World implements AsyncDisposable {
         perBuyerLimit: this.sale.limit,
         // Must be long before any step of a clock.
         startsAt: '2024-01-01T00:00:00Z',
+        ...(this.sale.queue && { queue: 'fifo', ...this.sale.queue }),
       },
       BY.actor,
     );

@@ -4,12 +4,18 @@
  * Nothing is said of how long anything took.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { brokenInQueue, runQueueRound } from '../chaos/queue/round.ts';
+import { QUEUE_SCHEDULES } from '../chaos/queue/schedules.ts';
 import { brokenIn, type RoundResult, runRound } from '../chaos/round.ts';
-import { scheduleNamed } from '../chaos/schedules.ts';
+import { namedAmong, scheduleNamed } from '../chaos/schedules.ts';
 import { seed } from '../support/fixtures.ts';
 import { PostgresServer } from '../support/servers/postgres-server.ts';
 
 const SHORT = { segments: 4, limit: 2, customers: 16, holdMs: 300, servedBetween: 40 };
+const SHORT_QUEUE = {
+  ...{ people: 400, connections: 64, stock: 60, segments: 4 },
+  ...{ offerSeconds: 6, presenceSeconds: 20, holdMs: 300 },
+};
 const LIMIT_MS = 600_000;
 
 let postgres: PostgresServer;
@@ -40,4 +46,14 @@ test('Redis fails over with a loss: the lost orders are reported, all other prom
   timeout: LIMIT_MS,
 }, async () => {
   expect((await kept(['failover-lossy'], 500)).strikes).toBe(1);
+});
+
+test('people wait in a queue while a node dies, and the offers under way are lost: all promises of the queue hold', {
+  timeout: LIMIT_MS,
+}, async () => {
+  const schedules = ['kill-serve', 'lose-newest'].map((name) => namedAmong(QUEUE_SCHEDULES, name));
+  const result = await runQueueRound(schedules, postgres, { ...SHORT_QUEUE, seed: seed() });
+  expect(brokenInQueue(result)).toEqual([]);
+  expect(result.strikes).toBe(3);
+  expect(result.offers).toBeGreaterThan(result.stock);
 });
