@@ -241,7 +241,9 @@ describe('what it shows', () => {
     const bars = operator.page.getByRole('img', { name: /^4 segments: / });
     const before = await bars.getAttribute('aria-label');
     for (let i = 10; i < 60; i++) await node.buy(saleId, `buyer-${i}`);
-    await operator.page.locator('.stat .value', { hasText: /^40$/ }).waitFor();
+    // Not another number that happens to be 40, such as the units that were sold in the last second.
+    const left = operator.page.locator('.stat', { hasText: 'of 100' });
+    await left.locator('.value', { hasText: /^40$/ }).waitFor();
     expect(await bars.getAttribute('aria-label')).not.toBe(before);
     await operator.goTo('/sales');
     await shown('40 of 100');
