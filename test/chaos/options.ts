@@ -14,13 +14,13 @@ const ROUND = { stock: 5_000, segments: 4, limit: 2, customers: 16, servedBetwee
 /** Both times are longer than all people need to ask once over so many connections, and short, so that offers run out in a round. */
 const QUEUE_ROUND = {
   connections: 64,
-  stock: 300,
   segments: 4,
   offerSeconds: 6,
   presenceSeconds: 20,
 } as const;
 const PEOPLE = 5_000;
-/** More than the units, so that people wait. */
+/** Many more than the units, so that people wait, and so that enough are left when others cancel or let their offers run out. */
+const PEOPLE_PER_UNIT = 50 / 3;
 const FEWEST_PEOPLE = 400;
 const MOST_PEOPLE = 20_000;
 
@@ -88,7 +88,8 @@ export function readOptions(argv: readonly string[]): ChaosOptions {
     command.error(`error: --only: ${(error as Error).message}`);
   }
   const holdMs = given.seconds * 1_000;
-  const round = { ...QUEUE_ROUND, people: given.people ?? PEOPLE, holdMs, seed };
+  const people = given.people ?? PEOPLE;
+  const round = { ...QUEUE_ROUND, people, stock: Math.ceil(people / PEOPLE_PER_UNIT), holdMs, seed };
   return {
     schedules,
     rounds: given.rounds,

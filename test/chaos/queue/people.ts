@@ -1,6 +1,6 @@
 /**
- * People that ask for places over HTTP and ask again until they are told an end, over a bounded number of connections. Who is due
- * next asks next, at either node. What a person means to do is drawn beforehand:
+ * People that ask for places over HTTP and ask again until they are told an end, over a bounded number of connections. The person
+ * that is due next asks next, at either node. What a person means to do is drawn beforehand:
  *
  *   keeps    accepts the offer
  *   cancels  accepts, and cancels the order some seconds later
@@ -305,20 +305,17 @@ export class People implements Progress, AsyncDisposable {
 
   async #leave(person: Person): Promise<void> {
     person.memory.askedToLeave = true;
-    const answer = await this.#send(person, 'DELETE', this.#placePath, {});
-    if (!answer || answer.status >= 500) {
-      this.#again(person, RETRY_MS);
-      return;
-    }
-    this.#committed();
-    person.step = 'poll';
-    this.#again(person, 0);
+    this.#changed(person, await this.#send(person, 'DELETE', this.#placePath, {}));
   }
 
   async #cancel(person: Person): Promise<void> {
     const { memory, orderId } = person;
     memory.cancelled.add(orderId);
-    const answer = await this.#send(person, 'POST', `/v1/orders/${orderId}/cancel`, {}, '{}');
+    this.#changed(person, await this.#send(person, 'POST', `/v1/orders/${orderId}/cancel`, {}, '{}'));
+  }
+
+  /** Asks how the place stands, or for the same change again if it may not have happened. */
+  #changed(person: Person, answer: Answer | undefined): void {
     if (!answer || answer.status >= 500) {
       this.#again(person, RETRY_MS);
       return;
