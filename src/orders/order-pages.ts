@@ -1,6 +1,6 @@
 /**
  * Pages of a sale's orders, in the order of their ids. Each is one statement, whose cost depends on the page, or on the orders that
- * match, and never on the length of the history:
+ * match, and not on the length of the history, except for a reference that very many orders share (docs/known-gaps.md):
  *
  * | filter | what is read |
  * |---|---|
