@@ -2,8 +2,7 @@
  * The drawn order: which number has which rank. It is Fisher and Yates' shuffle of the numbers 1 to n, from the last rank to the
  * first. Seed, entries' hash and n alone decide it, so each process calculates the same order.
  *
- * An array has 4 bytes for each place. It is in shared memory, so that a node draws once for all its workers: they get the array
- * of one object, and make another object of it.
+ * An array has 4 bytes for each place, in shared memory. Each thread that needs the order draws it for itself.
  */
 import { below, RandomNumbers } from './random-numbers.ts';
 

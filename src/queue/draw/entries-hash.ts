@@ -7,7 +7,7 @@
  *   3 -
  *
  * The first line names form, version and sale, so that no two sales have the same hash. A `-` stands for a number that nobody
- * has: numbers are left out if Redis loses places. It is one hash and no chain of hashes, because `sort` and `sha256sum` can
+ * has, because its row is missing in Postgres. It is one hash and no chain of hashes, because `sort` and `sha256sum` can
  * repeat it, and SHA-256 already is a chain: the hash of the first lines can be published while more are added.
  */
 import { createHash } from 'node:crypto';
