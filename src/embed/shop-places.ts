@@ -28,14 +28,14 @@ export interface BuyersPlace {
   readonly number: number;
   readonly quantity: number;
   /**
-   * `waiting`: its turn has not come. `hopeless`: it waits behind as many present buyers as units could still come to.
-   * `offered`: units are set aside for it. `bought`: the offer was accepted. `lapsed`: it was not accepted in time. `left`: see
-   * `reason`. `closed`: it waited when the sale was over, or when its queue was turned off.
+   * `waiting`: its turn has not come. `hopeless`: it waits, and the present buyers before it could take all units that are free
+   * or offered. `offered`: units are set aside for it. `bought`: the offer was accepted. `lapsed`: it was not accepted in time.
+   * `left`: see `reason`. `closed`: it still waited when the sale ended, or when its queue was turned off.
    */
   readonly state: 'waiting' | 'hopeless' | 'offered' | 'bought' | 'lapsed' | 'left' | 'closed';
   /** Why it has left: `asked`, `absent` when its turn came, or its buyer may not hold more (`limit`). */
   readonly reason?: LeftReason | undefined;
-  /** How many places come before it, and itself. Only while it waits, and not before the draw. */
+  /** Its turn, from 1 on. Only while it waits, and not before the draw. */
   readonly rank?: number | undefined;
   /** How many take part in the draw so far. Only before the draw. */
   readonly entries?: number | undefined;

@@ -30,7 +30,7 @@ const IDLE_MS = 2_000;
 const MAX_OFFERS = NEAR_RANKS;
 /** Sales that are served at a time. */
 const PARALLEL_SALES = 8;
-/** The head tells how the queue stands at least this often. */
+/** The head reports how the queue stands at least this often. */
 const TELL_MS = 1_000;
 
 export interface QueueHeadOptions {
@@ -218,8 +218,8 @@ async function tell(
 }
 
 /**
- * The first rank behind as many present places as units could still come to, each of which wants one unit at least.
- * `undefined`: nobody is as far behind.
+ * The first hopeless rank: the present places before it, each of which wants one unit at least, could take all coming units.
+ * `undefined`: none is hopeless.
  */
 async function hopelessRank(
   db: Database,

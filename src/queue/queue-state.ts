@@ -1,4 +1,4 @@
-/** What Postgres knows about the queue of a sale as a whole: what operators have set, and what the head has last told. */
+/** What Postgres knows about the queue of a sale as a whole: what operators have set, and what the head reported last. */
 import { type Database, rows } from '../postgres/database.ts';
 
 export interface QueueState {
@@ -10,11 +10,11 @@ export interface QueueState {
   /** Offers may have been made up to this rank, or up to NEAR_RANKS behind the head. */
   readonly reach: number;
   /**
-   * The first rank behind as many present places as units could still come to: those that are free, and those of offers.
-   * `undefined`: no place is behind so many.
+   * The first hopeless rank: the present places before it could take all units that are free or offered. `undefined`: none is
+   * hopeless.
    */
   readonly hopelessFrom: number | undefined;
-  /** Units that nobody has; `undefined`: the head has not told yet. */
+  /** Units that nobody has; `undefined`: the head has not reported yet. */
   readonly freeUnits: number | undefined;
   /** Offers made so far, of all places. */
   readonly offersMade: number;
@@ -24,7 +24,7 @@ export interface QueueState {
   readonly perMinute: number | undefined;
   /** Offers that may still be made while they are stopped. */
   readonly allowed: number;
-  /** When the head told this last. */
+  /** When the head reported this last. */
   readonly toldAt: Date | undefined;
   readonly draw: DrawState;
 }

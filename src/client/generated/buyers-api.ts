@@ -88,11 +88,11 @@ export type Place = {
   readonly number: number;
   /** Units that the place wants */
   readonly quantity: number;
-  /** hopeless: it waits, behind as many present buyers as units could still come to. lapsed: the offer was not accepted in time. closed: it waited when the sale was over, or its queue was turned off */
+  /** hopeless: it waits, and the present buyers before it could take all units that are free or offered. lapsed: the offer was not accepted in time. closed: it still waited when the sale ended, or when its queue was turned off */
   readonly state: 'waiting' | 'hopeless' | 'offered' | 'bought' | 'lapsed' | 'left' | 'closed';
   /** Why it has left */
   readonly reason?: 'asked' | 'absent' | 'limit' | undefined;
-  /** How many places come before it, and itself. Only while it waits, and not before a draw */
+  /** Its turn, from 1 on. Only while it waits, and not before a draw */
   readonly rank?: number | undefined;
   /** How many take part in the draw so far. Only before the draw */
   readonly entries?: number | undefined;

@@ -149,7 +149,7 @@ export type QueueStatus = {
     readonly lapsed: number;
     readonly left: number;
   } | undefined;
-  /** Units that nobody has. Left out until the head has told */
+  /** Units that nobody has. Left out until the head has reported */
   readonly freeUnits?: number | undefined;
   /** The first rank that nothing can come to, as things are. Left out if there is none */
   readonly hopelessFrom?: number | undefined;
@@ -163,7 +163,7 @@ export type QueueStatus = {
   readonly allowed: number;
   /** Offers in a minute at most. Left out if there is no bound */
   readonly perMinute?: number | undefined;
-  /** When the head told last. Left out if it never did */
+  /** When the head reported last. Left out if it never did */
   readonly toldAt?: string | undefined;
   readonly draw: {
     /** SHA-256 of the seed */

@@ -64,7 +64,7 @@ export interface QueueStatus {
   readonly allowed: number;
   /** Offers in a minute at most. Missing: as many as there are units. */
   readonly perMinute?: number | undefined;
-  /** When the head told last, ISO 8601. Missing: never. */
+  /** When the head reported last, ISO 8601. Missing: never. */
   readonly toldAt?: string | undefined;
   readonly draw: {
     /** SHA-256 of the seed, known from the beginning. */

@@ -5,7 +5,7 @@ import type { Estimate } from './offer-rate.ts';
 
 export type ToldState =
   | PlaceState
-  /** It waits behind as many others as units could still come to. A return may still bring its turn. */
+  /** It waits, and the present buyers before it could take all units that are free or offered. A return may still bring its turn. */
   | 'hopeless'
   /** It waits for nothing: the sale is over, or has no queue any more. */
   | 'closed';
@@ -15,7 +15,7 @@ export interface ToldPlace {
   readonly quantity: number;
   readonly state: ToldState;
   readonly reason: Place['reason'];
-  /** How many places come before it, and itself. `undefined`: it does not wait, or the draw has not been. */
+  /** Its turn, from 1 on. `undefined`: it does not wait, or the draw has not been. */
   readonly rank?: number | undefined;
   /** How many take part in the draw so far; only before the draw. */
   readonly entries?: number | undefined;
