@@ -28,7 +28,7 @@ export function watchHead(log: Log, registry: Registry): HeadEvents {
   });
   const failures = new Counter({
     name: 'stockade_queue_failures_total',
-    help: 'Times that no offers could be made in a sale, or in any',
+    help: 'Times that the head could make no offers, in one sale or in all',
     registers,
   });
   return {
