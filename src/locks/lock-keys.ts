@@ -13,7 +13,7 @@ export interface LockKeys {
 /** A hash tag in the name puts the lock in the slot of the data that it protects. @throws InvalidInput */
 export function lockKeys(name: string): LockKeys {
   if (name === '' || name.length > MAX_NAME_CHARACTERS) {
-    const problem = `has ${name.length} characters: must have 1 to ${MAX_NAME_CHARACTERS}`;
+    const problem = `has ${name.length} characters, but must have 1 to ${MAX_NAME_CHARACTERS}`;
     throw new InvalidInput('the name of the lock is not valid', [{ field: 'name', problem }]);
   }
   const lock = lockKey(name);

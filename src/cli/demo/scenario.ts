@@ -57,7 +57,7 @@ export function scenarioFrom(options: Readonly<Record<string, unknown>>): Scenar
     "the demo can't run",
     parsed.error.issues.map(({ path: [name], message }) => ({
       field: `--${String(name)}`,
-      problem: `is ${JSON.stringify(given[String(name)])}: ${message}`,
+      problem: `is ${JSON.stringify(given[String(name)])}, but ${message}`,
     })),
   );
 }

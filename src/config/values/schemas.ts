@@ -1,6 +1,6 @@
 /**
  * Schemas of the settings. The environment and the command line give strings; callers in this process may give the value
- * itself. Both pass the same schema. A message is the end of a sentence that begins with `PORT is "abc": `.
+ * itself. Both pass the same schema. A message is the end of a sentence that begins with `PORT is "abc", but `.
  */
 import { z } from 'zod';
 import { Secret, SecretUrl } from './secret.ts';

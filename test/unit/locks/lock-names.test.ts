@@ -25,7 +25,7 @@ describe('the keys of a lock', () => {
     for (const length of [0, 513]) {
       const refused = () => lockKeys('x'.repeat(length));
       expect(refused).toThrow(InvalidInput);
-      expect(refused).toThrow(`name has ${length} characters: must have 1 to 512`);
+      expect(refused).toThrow(`name has ${length} characters, but must have 1 to 512`);
     }
   });
 });

@@ -61,7 +61,7 @@ export function queuePlanFrom(options: Readonly<Record<string, unknown>>): Queue
     })),
     ...(parsed.error?.issues ?? []).map(({ path: [name], message }) => ({
       field: name === 'opensIn' ? '--opens-in' : `--${String(name)}`,
-      problem: `is ${JSON.stringify(given[String(name)])}: ${message}`,
+      problem: `is ${JSON.stringify(given[String(name)])}, but ${message}`,
     })),
   ];
   if (!parsed.success || faults.length > 0) throw new InvalidInput("the demo can't run", faults);

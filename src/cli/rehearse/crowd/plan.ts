@@ -122,7 +122,7 @@ function faultOf(
 ) {
   const given = options[String(name)];
   const value = typeof at === 'number' && Array.isArray(given) ? given[at] : given;
-  return { field: `--${String(name)}`, problem: `is ${JSON.stringify(value)}: ${message}` };
+  return { field: `--${String(name)}`, problem: `is ${JSON.stringify(value)}, but ${message}` };
 }
 
 const invalid = (faults: { field: string; problem: string }[]) =>

@@ -37,7 +37,9 @@ describe('the plan', () => {
   test('lists all faults at once, with the options that mean nothing to a queue', () => {
     const call = () => queuePlanFrom({ queue: 'fifo', requests: '5', buyers: '0', opensIn: 'soon' });
     expect(call).toThrow(InvalidInput);
-    expect(call).toThrow(/--requests means nothing with --queue.*--buyers is "0".*--opens-in is "soon"/);
+    expect(call).toThrow(
+      /--requests means nothing with --queue.*--buyers is "0", but must be.*--opens-in is "soon", but must be/,
+    );
   });
 
   test('the same seed has the same people: early and late, buying, giving back and letting lapse', () => {

@@ -169,7 +169,7 @@ describe('the scenario', () => {
   test('lists all faults at once', () => {
     const call = () => scenarioFrom({ stock: '0', concurrency: 'many', buyers: '5' });
     expect(call).toThrow(InvalidInput);
-    expect(call).toThrow(/--stock is "0": .*; --concurrency is "many": /);
+    expect(call).toThrow(/--stock is "0", but must be .*; --concurrency is "many", but must be /);
   });
 
   test('the same seed draws the same buyers, all of them, evenly', () => {
