@@ -11,7 +11,7 @@ import type { Log } from '../process/log.ts';
  */
 export async function prepareDatabase(db: Database, log: Log): Promise<void> {
   const migrations = await migrate(db);
-  if (migrations.length > 0) log.info({ migrations }, 'the tables have this version now');
+  if (migrations.length > 0) log.info({ migrations }, 'these migrations were applied');
   await assertRights(db);
   const missing = await missingIndexes(db);
   if (missing.length > 0) {
