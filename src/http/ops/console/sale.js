@@ -22,7 +22,8 @@ export class SaleView {
   #state = el('span');
   #window = el('p', { class: 'note' });
   #problem = el('p', { class: 'refused' });
-  #buttons = el('div', { class: 'buttons', role: 'group', 'aria-label': 'Actions' });
+  /** Hidden until the sale is known: before, there is nothing to act on. */
+  #buttons = el('div', { class: 'buttons', role: 'group', 'aria-label': 'Actions', hidden: true });
   #pauseOrResume = el('button', { type: 'button' });
   #progress = el('p', { class: 'note' });
   #overview;
@@ -53,11 +54,7 @@ export class SaleView {
   set({ detail }) {
     const gone = detail?.problem;
     setText(this.#problem, gone === undefined ? '' : `The sale can’t be read now: ${gone}.`);
-    if (detail?.value === undefined) {
-      // Without a sale there is nothing to act on.
-      this.#buttons.hidden = this.#sale === undefined;
-      return;
-    }
+    if (detail?.value === undefined) return;
     const { sale, segments } = detail.value;
     this.#sale = sale;
     const { text, kind } = stateOf(sale);
@@ -82,7 +79,6 @@ export class SaleView {
   #fillButtons() {
     const on = (button, action) => {
       button.addEventListener('click', async () => {
-        if (!this.#sale) return;
         try {
           await action(await this.#readNow());
         } catch (error) {
