@@ -1,63 +1,47 @@
 import { Command } from 'commander';
 import { version } from '../node/process/version.ts';
-import { BUYER_COMMANDS } from './buyer.ts';
-import { addCommand, type Surroundings, sentence } from './command/command.ts';
-import { completionOf } from './completion/completion.ts';
-import { demo } from './demo/demo.ts';
-import { doctor } from './doctor/doctor.ts';
-import { EVENT_COMMANDS } from './events/commands.ts';
-import { migrate } from './migrate.ts';
-import { ORDER_COMMANDS } from './order/commands.ts';
-import { checkQueue } from './queue/check.ts';
-import { drawFile } from './queue/draw.ts';
-import { OFFER_COMMANDS } from './queue/offers.ts';
-import { listPlaces } from './queue/places.ts';
-import { showQueue } from './queue/show.ts';
-import { rebalance } from './rebalance.ts';
-import { recover } from './recover.ts';
-import { rehearse } from './rehearse/rehearse.ts';
-import { CHANGE_COMMANDS } from './sale/change.ts';
-import { createSale } from './sale/create.ts';
-import { deleteSale } from './sale/delete.ts';
-import { saleLedger } from './sale/ledger.ts';
-import { listSales } from './sale/list.ts';
-import { saleQueue } from './sale/queue.ts';
-import { showSale } from './sale/show.ts';
-import { serve } from './serve.ts';
-import { sync } from './sync.ts';
+import { addCommand, type CommandSpec, type Surroundings, sentence } from './command/command.ts';
 import { EXIT_OK, type ExitCode } from './terminal/explain.ts';
 import { invokedAs } from './terminal/invoked-as.ts';
-import { top } from './top/top.ts';
-import { verify } from './verify.ts';
 
-const COMMANDS = [serve, demo, top, migrate, sync, verify, rebalance, recover, doctor, rehearse];
-const GROUPS = [
-  {
-    name: 'sale',
+/** Loads what a command needs. */
+type Load<T> = () => Promise<T>;
+
+/** By name, in the order of the help. */
+const COMMANDS: Readonly<Record<string, Load<CommandSpec>>> = {
+  serve: async () => (await import('./serve.ts')).serve,
+  demo: async () => (await import('./demo/demo.ts')).demo,
+  top: async () => (await import('./top/top.ts')).top,
+  migrate: async () => (await import('./migrate.ts')).migrate,
+  sync: async () => (await import('./sync.ts')).sync,
+  verify: async () => (await import('./verify.ts')).verify,
+  rebalance: async () => (await import('./rebalance.ts')).rebalance,
+  recover: async () => (await import('./recover.ts')).recover,
+  doctor: async () => (await import('./doctor/doctor.ts')).doctor,
+  rehearse: async () => (await import('./rehearse/rehearse.ts')).rehearse,
+};
+const GROUPS: Readonly<Record<string, { summary: string; load: Load<readonly CommandSpec[]> }>> = {
+  sale: {
     summary: 'create, list, show, change and delete sales',
-    specs: [createSale, listSales, showSale, ...CHANGE_COMMANDS, saleQueue, deleteSale, saleLedger],
+    load: async () => (await import('./sale/commands.ts')).SALE_COMMANDS,
   },
-  {
-    name: 'order',
+  order: {
     summary: 'list, show, export, edit, pay, cancel, redeem and refund orders',
-    specs: ORDER_COMMANDS,
+    load: async () => (await import('./order/commands.ts')).ORDER_COMMANDS,
   },
-  {
-    name: 'buyer',
+  buyer: {
     summary: 'erase a buyer',
-    specs: BUYER_COMMANDS,
+    load: async () => (await import('./buyer.ts')).BUYER_COMMANDS,
   },
-  {
-    name: 'events',
+  events: {
     summary: 'list and re-send order events that the webhook did not accept',
-    specs: EVENT_COMMANDS,
+    load: async () => (await import('./events/commands.ts')).EVENT_COMMANDS,
   },
-  {
-    name: 'queue',
+  queue: {
     summary: 'show the queue of a sale, stop and pace its offers, check its draw',
-    specs: [showQueue, listPlaces, ...OFFER_COMMANDS, drawFile, checkQueue],
+    load: async () => (await import('./queue/commands.ts')).QUEUE_COMMANDS,
   },
-];
+};
 
 /** With the longest flag of a setting, the texts beside the flags have this many columns of 80. */
 const MIN_TEXT_COLUMNS = 30;
@@ -99,13 +83,23 @@ export async function runProgram(
     .addHelpText('after', () => OUTRO + hereStockadeIs(invokedAs()))
     .configureHelp({ subcommandTerm, minWidthToWrap: MIN_TEXT_COLUMNS })
     .exitOverride();
-  for (const spec of COMMANDS) addCommand(program, spec, surroundings);
-  for (const { name, summary, specs } of GROUPS) {
+  // A command that comes first is the only one that can be meant. The help and the completion need all of them.
+  const first = argv[2] ?? '';
+  const isKnown = Object.hasOwn(COMMANDS, first) || Object.hasOwn(GROUPS, first);
+  const isCalled = (name: string) => !isKnown || name === first;
+  for (const [name, load] of Object.entries(COMMANDS)) {
+    if (isCalled(name)) addCommand(program, await load(), surroundings);
+  }
+  for (const [name, { summary, load }] of Object.entries(GROUPS)) {
+    if (!isCalled(name)) continue;
     const group = program.command(name).summary(summary).description(sentence(summary));
-    for (const spec of specs) addCommand(group, spec, surroundings);
+    for (const spec of await load()) addCommand(group, spec, surroundings);
     group.showHelpAfterError(`(stockade ${name} has: ${namesIn(group)}; add --help for more)`);
   }
-  addCommand(program, completionOf(program), surroundings);
+  if (isCalled('completion')) {
+    const { completionOf } = await import('./completion/completion.ts');
+    addCommand(program, completionOf(program), surroundings);
+  }
   program.showHelpAfterError(`(stockade has: ${namesIn(program)}; add --help for more)`);
   await program.parseAsync(argv);
   return exitCode;
