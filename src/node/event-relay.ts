@@ -6,7 +6,7 @@ import type { Teardown } from '../lib/teardown.ts';
 import { watchEvents } from './observability/event-watch.ts';
 import type { Log } from './process/log.ts';
 import type { Stores } from './stores/stores.ts';
-import { Webhook } from './webhook.ts';
+import type { Webhook } from './webhook.ts';
 
 interface RelayParts {
   readonly config: Config;
@@ -20,10 +20,10 @@ interface RelayParts {
 }
 
 /** Relays order events to the configured stream and webhook until the teardown runs. */
-export function startEventRelay(parts: RelayParts, teardown: Teardown): void {
+export async function startEventRelay(parts: RelayParts, teardown: Teardown): Promise<void> {
   const { config, log, stores, registry, isLoadHigh } = parts;
   const { db, backend, locks } = stores;
-  const webhook = webhookOf(config);
+  const webhook = await openWebhook(config);
   const receiver = parts.receiver ?? webhook;
   const stream = backend.events && { events: backend.events, maxEvents: config.eventsStreamMax };
   const relay = new EventRelay({
@@ -41,8 +41,11 @@ export function startEventRelay(parts: RelayParts, teardown: Teardown): void {
   });
 }
 
-function webhookOf({ webhookUrl, webhookSecret, webhookTimeoutMs }: Config): Webhook | undefined {
+/** Its HTTP client takes 0.05 s of processor time to load, so it is loaded only for a webhook. */
+async function openWebhook(config: Config): Promise<Webhook | undefined> {
+  const { webhookUrl, webhookSecret, webhookTimeoutMs } = config;
   if (!webhookUrl || !webhookSecret) return undefined;
+  const { Webhook } = await import('./webhook.ts');
   return new Webhook({
     url: webhookUrl.reveal(),
     secret: webhookSecret.reveal(),

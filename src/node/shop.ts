@@ -114,7 +114,7 @@ export async function startBackgroundWork(parts: BackgroundParts, teardown: Tear
   finisher.start();
   teardown.add(() => finisher.stop());
   const isLoadHigh = () => sync.isBehind || (load?.isElevated() ?? false);
-  startEventRelay({ ...parts, isLoadHigh }, teardown);
+  await startEventRelay({ ...parts, isLoadHigh }, teardown);
 }
 
 /** Sales that the board has room for while the process runs. Purchases of further sales always ask the backend. */

@@ -12,7 +12,7 @@ import type { SaleDirectory } from './sale-directory.ts';
 import { redisOptions, type Stores } from './stores/stores.ts';
 import { admissionSettings } from './worker/admission.ts';
 import { startThread } from './worker/threads.ts';
-import { type RunningWorker, startWorker, type WorkerParts } from './worker/worker.ts';
+import type { RunningWorker, WorkerParts } from './worker/worker.ts';
 import { type WorkerSettings, workerSettings } from './worker/worker-settings.ts';
 
 /** A worker or the ops port: it answers the requests under way before it stops. */
@@ -54,7 +54,10 @@ export async function startWorkers(parts: WorkerStart, teardown: Teardown): Prom
         const thread = await inThread(parts, settings);
         workers.push(thread);
         failures.push(thread.failed);
-      } else workers.push(await startWorker({ ...parts, ...stores, settings }));
+      } else {
+        const { startWorker } = await import('./worker/worker.ts');
+        workers.push(await startWorker({ ...parts, ...stores, settings }));
+      }
       drainables.push(workers.at(-1)!);
     }
   });
