@@ -28,8 +28,11 @@ export const serve: CommandSpec = {
     // Logs go to stdout. With --json they go to stderr, because stdout has the one object.
     const log = createLog(config, { stderr: json });
     const interruption = watchSignals();
-    const tell = process.stderr.isTTY ? note : () => {};
-    tell(startingText(config));
+    // Made for a terminal only: for the first number in a text, Node takes 15 ms to load its tables of languages.
+    const tell = (text: () => string) => {
+      if (process.stderr.isTTY) note(text());
+    };
+    tell(() => startingText(config));
     log.debug({ config: describeConfig(config) }, 'starting');
     const { startNode } = await import('../node/node.ts');
     const node = await startNode(config, log);
@@ -40,24 +43,24 @@ export const serve: CommandSpec = {
     if (json) printJson({ ready: true, pid: process.pid, ...place });
     else if (process.stdout.isTTY) print(text);
     else log.info(place, text);
-    tell(HOW_TO_STOP);
+    tell(() => HOW_TO_STOP);
 
     let end = await Promise.race([interruption.asked, node.failed]);
     if (!(end instanceof Error) && config.stopDelayMs > 0) {
-      tell(leavingText(config));
+      tell(() => leavingText(config));
       end = await sellOn(end, node, config, log);
     }
     if (end instanceof Error) log.fatal({ err: end }, 'the node failed');
     else {
       const underWay = await node.underWay();
       log.info({ signal: end, underWay, graceMs: config.shutdownGraceMs }, 'stopping');
-      tell(stoppingText(underWay, config));
+      tell(() => stoppingText(underWay, config));
     }
     const began = performance.now();
     await node.stop();
     const tookMs = Math.round(performance.now() - began);
     log.info({ tookMs }, 'stopped');
-    tell(stoppedText(tookMs));
+    tell(() => stoppedText(tookMs));
     return end instanceof Error ? EXIT_FAILED : EXIT_OK;
   },
 };
