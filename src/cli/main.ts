@@ -1,4 +1,3 @@
-#!/usr/bin/env node
 import { Console } from 'node:console';
 import { runCommandLine } from './command-line.ts';
 import { EXIT_OK } from './terminal/explain.ts';
@@ -12,6 +11,7 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   throw error;
 });
 
-const exitCode = await runCommandLine(process.argv, process.env);
-// Exits even if a failed start has left something open. The write lets stdout be flushed first.
-process.stdout.write('', () => process.exit(exitCode));
+void runCommandLine(process.argv, process.env).then((exitCode) => {
+  // Exits even if a failed start has left something open. The write lets stdout be flushed first.
+  process.stdout.write('', () => process.exit(exitCode));
+});

@@ -5,6 +5,8 @@
 import type { Config } from '../../config/config.ts';
 import { ConfigError } from '../../config/load-config.ts';
 import type { OpenHttpServer } from '../../http/server/http-server.ts';
+import { type Uws, uwsServer } from '../../http/server/uws/uws-server.ts';
+import { importModule } from './import-module.ts';
 import type { Log } from './log.ts';
 import { canShareNodePorts } from './ports.ts';
 
@@ -19,7 +21,7 @@ export interface ChosenServer {
   readonly why?: string;
 }
 
-const loadUws = async () => (await import('../../http/server/uws/uws-server.ts')).openUwsServer;
+const loadUws = async () => uwsServer(await importModule<Uws>('uWebSockets.js'));
 const loadNode = async () => (await import('../../http/server/node-http/node-server.ts')).openNodeServer;
 
 /** @throws ConfigError if uWebSockets.js is wanted, and no binary of it loads */

@@ -1,6 +1,7 @@
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { StockadeError } from '../../engine/errors.ts';
+import { importModule } from '../process/import-module.ts';
 
 /**
  * Loads a file of the shop and returns the functions that it exports.
@@ -13,7 +14,8 @@ export async function loadShopModule<Name extends string>(
   names: readonly Name[],
 ): Promise<Readonly<Record<Name, unknown>>> {
   const path = resolve(file);
-  const module: Record<string, unknown> = await import(pathToFileURL(path).href).catch((cause: unknown) => {
+  const url = pathToFileURL(path).href;
+  const module = await importModule<Record<string, unknown>>(url).catch((cause: unknown) => {
     const why = cause instanceof Error ? cause.message : String(cause);
     throw new StockadeError('invalid_config', `${setting} names ${path}, which can't be loaded: ${why}`, {
       cause,

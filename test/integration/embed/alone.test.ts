@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { beforeAll, expect, onTestFinished, test } from 'vitest';
-import { ensureBuilt, NODE_FLAGS } from '../../support/nodes/build.ts';
+import { ensureBuilt, PGLITE_FLAGS } from '../../support/nodes/build.ts';
 
 const dist = (file: string) => new URL(`../../../dist/${file}`, import.meta.url).href;
 
@@ -21,7 +21,7 @@ function aFolder(): string {
 async function run(program: string, cwd: string): Promise<string> {
   const main = join(aFolder(), 'main.mjs');
   writeFileSync(main, program);
-  const args = [...NODE_FLAGS, main];
+  const args = [...PGLITE_FLAGS, main];
   const env = { PATH: process.env.PATH, TMPDIR: cwd };
   const { stdout, stderr } = await promisify(execFile)(process.execPath, args, {
     cwd,

@@ -28,7 +28,10 @@ import type { SwitchState } from './mutant-switch.ts';
 const LEFT_OUT = new Set(['.git', '.stockade', 'dist', 'node_modules']);
 
 /** Those of scripts/bundle.mjs. */
-const PROGRAMS = ['dist/cli/main.js', 'dist/node/worker/worker-thread.js'];
+const BUNDLES = ['dist/cli/main.cjs', 'dist/node/worker/worker-thread.cjs'].flatMap((file) => [
+  file,
+  `${file}.cache`,
+]);
 
 const BUILD_CONFIG = 'tsconfig.build.json';
 
@@ -100,7 +103,7 @@ export class Tree {
 
   /** The programs contain the texts of src/. Files that the programs read have no copy in them. */
   #bundle(): void {
-    for (const file of PROGRAMS) {
+    for (const file of BUNDLES) {
       const path = join(this.root, file);
       const before = readFileSync(path);
       this.#undo.push(() => writeFileSync(path, before));

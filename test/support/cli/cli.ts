@@ -4,7 +4,7 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import { NODE_FLAGS } from '../nodes/build.ts';
+import { nodeFlags } from '../nodes/build.ts';
 import { until } from '../until.ts';
 
 const MAIN = fileURLToPath(new URL('../../../dist/cli/main.js', import.meta.url));
@@ -77,7 +77,7 @@ export class RunningCli implements AsyncDisposable {
   #stderr = '';
 
   constructor(args: readonly string[], { env = {}, cwd }: CliOptions = {}) {
-    const child = spawn(process.execPath, [...NODE_FLAGS, MAIN, ...args], {
+    const child = spawn(process.execPath, [...nodeFlags(args[0], env), MAIN, ...args], {
       env: { PATH: process.env.PATH, ...env },
       stdio: ['ignore', 'pipe', 'pipe'],
       timeout: LIMIT_MS,

@@ -10,11 +10,20 @@ const root = fileURLToPath(new URL('../../..', import.meta.url));
 /** The program that a user runs as `stockade`. */
 export const mainProgram = join(root, 'dist', 'cli', 'main.js');
 
-/**
- * Options of Node for the program. A deprecation warning ends it, and so fails the test. V8 does not optimise WebAssembly, which
- * saves a third of the processor time of a process with PGlite that lives as short as in a test.
- */
-export const NODE_FLAGS = ['--throw-deprecation', '--liftoff-only'];
+/** Options of Node for a program. A deprecation warning ends it, and so fails the test. */
+const NODE_FLAGS = ['--throw-deprecation'];
+
+/** For a program with PGlite. V8 does not optimise WebAssembly, which saves half of the processor time, because a test is short. */
+export const PGLITE_FLAGS = [...NODE_FLAGS, '--liftoff-only'];
+
+/** Commands that start a node. Without DATABASE_URL it has PGlite. */
+const NODE_COMMANDS = new Set(['serve', 'demo', 'rehearse']);
+
+/** Options of Node for a command. With those for PGlite, V8 would refuse the code caches (src/node/process/run-bundle.ts). */
+export function nodeFlags(command: string | undefined, env: NodeJS.ProcessEnv): readonly string[] {
+  const isOnPglite = NODE_COMMANDS.has(command ?? '') && env.DATABASE_URL === undefined;
+  return isOnPglite ? PGLITE_FLAGS : NODE_FLAGS;
+}
 
 /** A build that failed lacks this file. */
 const lastWritten = 'LICENSES.txt';

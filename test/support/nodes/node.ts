@@ -11,7 +11,7 @@ import { OpsClient } from '../../../src/cli/command/ops-client.ts';
 import { loadConfig } from '../../../src/config/load-config.ts';
 import { LONG_TIMEOUTS } from '../long-timeouts.ts';
 import { ServerProcess } from '../servers/process/server-process.ts';
-import { mainProgram, NODE_FLAGS } from './build.ts';
+import { mainProgram, nodeFlags } from './build.ts';
 
 /** Much more than a node logs in a test, even at level trace. */
 const MAX_LOG_BYTES = 64 * 1024 * 1024;
@@ -142,7 +142,8 @@ export class TestNode implements AsyncDisposable {
   /** Starts the node in its directory, which may have data; its ports are new. `env` holds from now on. */
   async start(env: Record<string, string> = {}): Promise<void> {
     Object.assign(this.#env, env);
-    const node = [process.execPath, ...NODE_FLAGS, this.#program, 'serve', '--json'];
+    const flags = nodeFlags('serve', this.#env);
+    const node = [process.execPath, ...flags, this.#program, 'serve', '--json'];
     const [program, ...args] = [...this.#launcher, ...node];
     await this.#process.launch(program!, args, (pid) => this.#isReady(pid), this.#env);
   }

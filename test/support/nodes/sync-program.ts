@@ -1,7 +1,7 @@
 /** `stockade sync` under test: a process of its own. Its directory outlives it, so that it can be started again. */
 
 import { ServerProcess } from '../servers/process/server-process.ts';
-import { mainProgram, NODE_FLAGS } from './build.ts';
+import { mainProgram, nodeFlags } from './build.ts';
 
 const MAX_LOG_BYTES = 64 * 1024 * 1024;
 
@@ -29,7 +29,7 @@ export class SyncProgram implements AsyncDisposable {
   }
 
   async start(): Promise<void> {
-    const args = [...NODE_FLAGS, mainProgram, 'sync', '--json'];
+    const args = [...nodeFlags('sync', this.#env), mainProgram, 'sync', '--json'];
     const isReady = async (pid: number) => (await this.log()).includes(`{"syncing":true,"pid":${pid},`);
     await this.#process.launch(process.execPath, args, isReady, this.#env);
   }

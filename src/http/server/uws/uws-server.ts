@@ -1,24 +1,26 @@
-import type { HttpResponse } from 'uWebSockets.js';
+import type { HttpResponse, TemplatedApp } from 'uWebSockets.js';
 import type { Port } from '../exchange.ts';
-import type { HttpServer, ListenOptions, Method, Serve } from '../http-server.ts';
+import type { HttpServer, ListenOptions, Method, OpenHttpServer, Serve } from '../http-server.ts';
 import { cannotListen, type Listener, listenerOf } from '../listener.ts';
 import { UwsExchange } from './uws-exchange.ts';
 
-/**
- * An `import` declaration would load it when the program starts, because the program is bundled into one file. Where no binary
- * loads, the program must start nevertheless (node/process/http-server.ts).
- */
-const uWS = await import('uWebSockets.js');
+export type Uws = typeof import('uWebSockets.js');
 
-export const openUwsServer = (port: Port) => new UwsServer(port);
+/** @param uws not imported here, because it does not load on every system (node/process/http-server.ts) */
+export function uwsServer(uws: Uws): OpenHttpServer {
+  return (port) => new UwsServer(uws, port);
+}
 
 class UwsServer implements HttpServer {
   /** Each header costs 75 ns, for a callback into JavaScript. */
   readonly hasCheapHeaderScan = false;
-  readonly #app = uWS.App();
+  readonly #uws: Uws;
+  readonly #app: TemplatedApp;
   readonly #port: Port;
 
-  constructor(port: Port) {
+  constructor(uws: Uws, port: Port) {
+    this.#uws = uws;
+    this.#app = uws.App();
     this.#port = port;
     const { connections } = port.traffic;
     const changed = (response: HttpResponse, change: number) => {
@@ -45,8 +47,8 @@ class UwsServer implements HttpServer {
       this.#app.listen(host, port, (socket) => {
         if (!socket) return reject(cannotListen(host, port));
         const listening = {
-          port: uWS.us_socket_local_port(socket),
-          stopListening: () => uWS.us_listen_socket_close(socket),
+          port: this.#uws.us_socket_local_port(socket),
+          stopListening: () => this.#uws.us_listen_socket_close(socket),
           closeConnections: () => this.#app.close(),
         };
         resolve(listenerOf(listening, this.#port.traffic));
