@@ -1,5 +1,5 @@
 /** The messages about wrong arguments. Runs in this process: a command with wrong arguments does nothing else. */
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { authorOf } from '../../../../src/cli/command/author.ts';
 import { orderSheet } from '../../../../src/cli/order/show-order.ts';
 import { runProgram } from '../../../../src/cli/program.ts';
@@ -17,15 +17,25 @@ vi.mock('node:os', async (original) => ({
 
 let said: string;
 
-beforeEach(() => {
+function listen(): void {
   said = '';
-  user.name = 'ann';
   const note = (text: unknown) => {
     said += text;
     return true;
   };
   vi.spyOn(process.stderr, 'write').mockImplementation(note);
   vi.spyOn(process.stdout, 'write').mockImplementation((text) => note(`STDOUT ${text}`));
+}
+
+// To load all commands takes longer than a test may.
+beforeAll(async () => {
+  listen();
+  await told('nonsense');
+}, 60_000);
+
+beforeEach(() => {
+  user.name = 'ann';
+  listen();
 });
 
 afterEach(() => vi.restoreAllMocks());
