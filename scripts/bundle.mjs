@@ -57,7 +57,7 @@ function quicklyFilled(commander) {
   );
 }
 
-/** src/node/process/run-bundle.ts brings an `importModule`, Node's own loader does not. */
+/** For modules outside of the bundles. src/node/process/run-bundle.ts brings an `importModule`, Node's own loader does not. */
 const BUNDLE = `const bundle = {
   url: require('node:url').pathToFileURL(__filename).href,
   importModule: module.importModule ?? ((specifier) => import(specifier)),
@@ -77,6 +77,8 @@ const COMMON = {
   format: 'cjs',
   platform: 'node',
   target: 'node20.12',
+  // In a script with a code cache, Node can't serve `import()`. It becomes a later `require`.
+  supported: { 'dynamic-import': false },
   logLevel: 'warning',
 };
 
@@ -165,22 +167,15 @@ function urlPath(path) {
   return path.replaceAll('\\', '/');
 }
 
-/** `import()` of a package becomes a `require`, so that it runs with its code cache. */
 function bundledPackages(folder) {
   return {
     name: 'bundled-packages',
-    setup({ onLoad, onResolve }) {
-      onResolve({ filter: /^[^./]/ }, ({ path, kind }) => {
-        if (!packages.includes(path)) return undefined;
-        const place = urlPath(relative(folder, bundleOfPackage(path)));
-        return kind === 'dynamic-import'
-          ? { path: place, namespace: 'required-later' }
-          : { path: place, external: true };
-      });
-      onResolve({ filter: /./, namespace: 'required-later' }, ({ path }) => ({ path, external: true }));
-      onLoad({ filter: /./, namespace: 'required-later' }, ({ path }) => ({
-        contents: `module.exports = require('${path}');`,
-      }));
+    setup({ onResolve }) {
+      onResolve({ filter: /^[^./]/ }, ({ path }) =>
+        packages.includes(path)
+          ? { path: urlPath(relative(folder, bundleOfPackage(path))), external: true }
+          : undefined,
+      );
     },
   };
 }
