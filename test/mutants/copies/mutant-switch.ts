@@ -8,6 +8,8 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { Redis } from 'ioredis';
+import pg from 'pg';
 
 /** The mutants that one process has reached. */
 export interface Sighting {
@@ -59,13 +61,13 @@ const place = globalThis as { __stryker__?: StrykersNamespace };
 const stryker: StrykersNamespace = place.__stryker__ ?? {};
 place.__stryker__ = stryker;
 stryker.activeMutant = on;
-if (record !== undefined) await recordInto(record);
+if (record !== undefined) recordInto(record);
 
-async function recordInto(folder: string): Promise<void> {
+function recordInto(folder: string): void {
   const scripts = new Set<string>();
   const functions = new Set<string>();
-  await watchRedis(scripts);
-  await watchPostgres(functions);
+  watchRedis(scripts);
+  watchPostgres(functions);
   const path = join(folder, randomUUID());
   let written = 0;
   const write = () => {
@@ -96,8 +98,7 @@ function spy(prototype: object, name: string, look: (args: unknown[]) => void): 
   };
 }
 
-async function watchRedis(scripts: Set<string>): Promise<void> {
-  const { Redis } = await import('ioredis');
+function watchRedis(scripts: Set<string>): void {
   spy(Redis.prototype, 'sendCommand', ([command]) => {
     const { name, args } = command as { name: string; args: unknown[] };
     if (name === 'evalsha') scripts.add(String(args[0]));
@@ -105,8 +106,7 @@ async function watchRedis(scripts: Set<string>): Promise<void> {
   });
 }
 
-async function watchPostgres(functions: Set<string>): Promise<void> {
-  const { default: pg } = await import('pg');
+function watchPostgres(functions: Set<string>): void {
   spy(pg.Client.prototype, 'query', ([query]) => {
     const text = typeof query === 'string' ? query : (query as { text?: string } | undefined)?.text;
     // Migrations and grants name functions that they don't call, and every test with a database runs them.
