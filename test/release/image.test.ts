@@ -98,7 +98,7 @@ describe.skipIf(why !== undefined)(`the image${why === undefined ? '' : ` (skipp
     expect(packages).toContain('ioredis');
     expect(packages).not.toContain('typescript');
     expect(readdirSync(join(app, 'node_modules/uWebSockets.js/dist/bin'))).toHaveLength(1);
-    expect(sizeOf(app) / 1e6).toBeLessThan(80);
+    expect(sizeOf(app) / 1e6).toBeLessThan(110);
     const secret = /TOKEN|SECRET|PASSWORD|_URL/;
     expect(Object.keys(image.env).filter((name) => secret.test(name))).toEqual([]);
   });
