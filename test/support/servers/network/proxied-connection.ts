@@ -59,6 +59,11 @@ export class ProxiedConnection {
     return this.#clientEnded || this.#client.destroyed;
   }
 
+  /** The port from which the server sees this connection; `undefined` before it is connected, and afterwards. */
+  get portToServer(): number | undefined {
+    return this.#server.localPort;
+  }
+
   /** Cuts the client off, if it is connected. What it has sent still reaches the server. */
   cut(): boolean {
     if (this.#client.destroyed) return false;

@@ -64,6 +64,11 @@ export class TcpProxy implements AsyncDisposable {
     return (this.#listener.address() as AddressInfo).port;
   }
 
+  /** Whether the server sees one of its clients at this port. */
+  leadsTo(portToServer: number): boolean {
+    return [...this.#connections].some((connection) => connection.portToServer === portToServer);
+  }
+
   /** The url with the proxy's address. */
   through(url: string): string {
     const rerouted = new URL(url);
