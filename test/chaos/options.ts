@@ -1,7 +1,8 @@
 import { randomInt } from 'node:crypto';
 import { Command, Help, InvalidArgumentError, Option } from 'commander';
+import { RECOVERY_MS } from './queue/round.ts';
 import type { QueueRunOptions } from './queue/run-all.ts';
-import { QUEUE_SCHEDULES } from './queue/schedules.ts';
+import { QUEUE_SCHEDULES, type QueueSchedule } from './queue/schedules.ts';
 import type { RoundOptions } from './round.ts';
 import type { Schedule } from './schedule.ts';
 import { namedAmong, SCHEDULES } from './schedules.ts';
@@ -17,6 +18,8 @@ const QUEUE_ROUND = {
   segments: 4,
   offerSeconds: 6,
   presenceSeconds: 20,
+  // So that some of the time between two strikes is judged.
+  betweenMs: RECOVERY_MS + 5_000,
 } as const;
 const PEOPLE = 5_000;
 /** Many more than the units, so that people wait, and so that enough are left when others cancel or let their offers run out. */
@@ -80,10 +83,11 @@ export function readOptions(argv: readonly string[]): ChaosOptions {
   const given = command.opts<Given>();
   if (given.people !== undefined && !given.queue) command.error('error: --people needs --queue');
   const seed = given.seed ?? randomInt(SEED_LIMIT);
-  const all = given.queue ? QUEUE_SCHEDULES : SCHEDULES;
-  let schedules = all;
+  let schedules = SCHEDULES;
+  let queueSchedules: readonly QueueSchedule[] = QUEUE_SCHEDULES;
   try {
-    schedules = given.only?.map((name) => namedAmong(all, name)) ?? all;
+    if (given.queue) queueSchedules = chosen(QUEUE_SCHEDULES, given.only);
+    else schedules = chosen(SCHEDULES, given.only);
   } catch (error) {
     command.error(`error: --only: ${(error as Error).message}`);
   }
@@ -96,8 +100,12 @@ export function readOptions(argv: readonly string[]): ChaosOptions {
     seed,
     json: given.json === true,
     round: { ...ROUND, holdMs },
-    ...(given.queue && { queue: { schedules, rounds: given.rounds, round } }),
+    ...(given.queue && { queue: { schedules: queueSchedules, rounds: given.rounds, round } }),
   };
+}
+
+function chosen<T extends Schedule>(all: readonly T[], names: readonly string[] | undefined): readonly T[] {
+  return names?.map((name) => namedAmong(all, name)) ?? all;
 }
 
 const NAME_COLUMNS = 20;

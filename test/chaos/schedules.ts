@@ -17,7 +17,7 @@ export function scheduleNamed(name: string): Schedule {
 }
 
 /** @throws if none of these has this name */
-export function namedAmong(all: readonly Schedule[], name: string): Schedule {
+export function namedAmong<T extends Schedule>(all: readonly T[], name: string): T {
   const found = all.find((schedule) => schedule.name === name);
   if (found) return found;
   throw new Error(`there is no fault ${name}; there are ${all.map((one) => one.name).join(', ')}`);

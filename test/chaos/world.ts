@@ -11,6 +11,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Redis } from 'ioredis';
+import pg from 'pg';
 import { BY } from '../support/author.ts';
 import { startTestNode, type TestNode } from '../support/nodes/node.ts';
 import { SyncProgram } from '../support/nodes/sync-program.ts';
@@ -20,6 +21,11 @@ import { RedisServer } from '../support/servers/redis-server.ts';
 import { until } from '../support/until.ts';
 
 const NODES = 2;
+/** The lock of the process that makes the offers of all queues, as Postgres has it. */
+const HEAD_LOCK = `hashtextextended('stockade:sale::queues', 0)`;
+/** Must be long before any step of a clock. */
+const LONG_OPEN = '2024-01-01T00:00:00Z';
+const NOT_YET_OPEN = '2100-01-01T00:00:00Z';
 const CLOCK = fileURLToPath(new URL('./clock.mjs', import.meta.url));
 const KEY_PREFIX = 'stockade:chaos:';
 /** The shell ignores SIGXFSZ, which would end a process whose file may not grow: the process gets an error instead. */
@@ -49,11 +55,13 @@ export interface SaleSpec {
   readonly stock: number;
   readonly segments: number;
   readonly limit: number;
-  /** A queue, in the order of arrival. Missing: everybody buys at once. */
+  /** Missing: everybody buys at once. */
   readonly queue?: QueueSpec;
 }
 
 export interface QueueSpec {
+  /** `draw`: the window is still to be opened, so that people can wait in the lobby. */
+  readonly order: 'fifo' | 'draw';
   readonly offerSeconds: number;
   readonly presenceSeconds: number;
 }
@@ -110,6 +118,24 @@ export class World implements AsyncDisposable {
     }
   }
 
+  /** The node that makes the offers: the one that Postgres sees holding the lock. @throws while none does */
+  async head(): Promise<Serving> {
+    const client = new pg.Client({ connectionString: this.databaseUrl });
+    await client.connect();
+    try {
+      const found = await client.query<{ port: number }>(
+        `SELECT client_port AS port FROM pg_locks JOIN pg_stat_activity USING (pid)
+         WHERE locktype = 'advisory' AND granted AND (classid::bigint << 32) | objid::bigint = ${HEAD_LOCK}
+           AND datname = current_database()`,
+      );
+      const head = this.nodes.find(({ postgres }) => found.rows.some(({ port }) => postgres.leadsTo(port)));
+      if (!head) throw new Error('no node makes offers');
+      return head;
+    } finally {
+      await client.end();
+    }
+  }
+
   /** A further sync, connected to the stores without proxies. */
   anotherSync(): Promise<SyncProgram> {
     return SyncProgram.start(this.settings);
@@ -147,15 +173,19 @@ export class World implements AsyncDisposable {
     await this.follow();
     for (let number = 0; number < NODES; number++) this.nodes.push(await this.#serving(number));
     this.sync = await this.#syncing();
+    const { queue } = this.sale;
     await this.nodes[0]!.node.ops.create(
       {
         id: SALE,
         stock: this.sale.stock,
         segments: this.sale.segments,
         perBuyerLimit: this.sale.limit,
-        // Must be long before any step of a clock.
-        startsAt: '2024-01-01T00:00:00Z',
-        ...(this.sale.queue && { queue: 'fifo', ...this.sale.queue }),
+        startsAt: queue?.order === 'draw' ? NOT_YET_OPEN : LONG_OPEN,
+        ...(queue && {
+          queue: queue.order,
+          offerSeconds: queue.offerSeconds,
+          presenceSeconds: queue.presenceSeconds,
+        }),
       },
       BY.actor,
     );

@@ -14,7 +14,7 @@ import { PostgresServer } from '../support/servers/postgres-server.ts';
 const SHORT = { segments: 4, limit: 2, customers: 16, holdMs: 300, servedBetween: 40 };
 const SHORT_QUEUE = {
   ...{ people: 400, connections: 64, stock: 60, segments: 4 },
-  ...{ offerSeconds: 6, presenceSeconds: 20, holdMs: 300 },
+  ...{ offerSeconds: 6, presenceSeconds: 20, betweenMs: 3_000, holdMs: 300 },
 };
 const LIMIT_MS = 600_000;
 

@@ -2,48 +2,45 @@
  * Compares what the people of a queue were told with what Postgres has in the end. Each rule, and why it is no stricter:
  *
  *   Q1  An order whose acceptance was answered 201 is live, or its buyer has cancelled it. An answer "too late" never comes before the
- *       time that the offer showed. A place lapses no earlier than that time.
+ *       time that the offer showed. A place lapses no earlier than that time. During a pause no offer ends and none is accepted: for
+ *       PAUSE_SLACK_MS it may, because a change that had begun before the pause may be committed after it. Orders never hold more
+ *       units than the stock.
  *   Q2  When a place gets its offer, every present person before it who waits gets one too: within OFFER_SLACK_MS, because places of
- *       one round are committed in several transactions, and one whose take fails is taken again in the next round.
- *   Q3  No unit lies free for longer than FREE_BOUND_MS while somebody present waits. The promise is one second. The bound is
+ *       one round are committed in several transactions, and one whose take fails is taken again in the next round. The order is that of
+ *       the numbers or, after a draw, of the ranks that are calculated again from what the draw has published. A rank that was told
+ *       is that rank.
+ *   Q3  No unit lies free for longer than FREE_BOUND_MS while somebody present waits (units.ts). The promise is one second. The bound is
  *       longer, because Postgres' own commits take hundreds of milliseconds on a machine that runs all processes and all people.
  *       The longest time is reported.
+ *   Q5  Nobody is told `hopeless` while units could still come to its place, nor `waiting` when none could (hopeless.ts). Everybody is
+ *       told an end, the one that Postgres has.
  *   Q6  The places of a buyer never overlap in time. A place that was told is in Postgres, and is its buyer's. A place that has ended, or
  *       has an offer, is never told to wait again.
  *
- * Faults and the recovery after them excuse Q2 and Q3 only, and only until the recovery is over.
- *
- * A person counts as surely present if it was heard of within `presenceSeconds`, less HEARD_SLACK_MS at both ends: a node writes once a
- * second of whom it has heard. What a node heard just before a fault may die with it, so that does not count.
+ * Faults and the recovery after them excuse Q2, Q3 and the second half of Q5's first rule only, and only until the recovery is over.
+ * Whether somebody was present is judged as in waits.ts.
  */
+import { judgeHopes } from './hopeless.ts';
 import { FINAL, type Memory } from './memory.ts';
-import type { OrderRow, PlaceRow, QueueTruth } from './truth.ts';
+import type { Movement, OrderRow, PlaceRow, QueueTruth } from './truth.ts';
+import { freeTimes, greatest, oversoldUnits } from './units.ts';
+import {
+  excusedUntil,
+  type FaultTime,
+  isSurelyPresent,
+  type JudgedQueue,
+  type Wait,
+  waitsOf,
+} from './waits.ts';
 
-/** Time in which a node writes of whom it has heard, on a slow machine. */
-const HEARD_SLACK_MS = 2_000;
 export const OFFER_SLACK_MS = 3_000;
 export const FREE_BOUND_MS = 4_000;
-const STEP_MS = 250;
-
-/** From the beginning of a strike until its processes must have recovered. */
-export interface FaultTime {
-  readonly fromMs: number;
-  /** When everything was restored. */
-  readonly overMs: number;
-  /** `overMs` and the time for the recovery. */
-  readonly recoveredMs: number;
-}
-
-export interface JudgedQueue {
-  readonly stock: number;
-  readonly presenceMs: number;
-  readonly faults: readonly FaultTime[];
-  /** When the sale was closed: later, nobody waits for a unit. */
-  readonly closedMs: number;
-}
+export const PAUSE_SLACK_MS = 1_000;
 
 export interface QueueVerdict {
   readonly sold: number;
+  /** Units of the stock that nobody has. */
+  readonly unsold: number;
   /** Units above the stock, at the worst moment. */
   readonly oversold: number;
   /** Orders that were accepted with 201, and are not live although nobody cancelled them. */
@@ -52,6 +49,8 @@ export interface QueueVerdict {
   readonly refusedInTime: number;
   /** Places that lapsed before the time of their offer was over. */
   readonly lapsedEarly: number;
+  /** Offers that lapsed or were accepted during a pause. */
+  readonly endedInPause: number;
   /** Present people that waited while a later place got an offer and theirs did not. */
   readonly overtaken: number;
   /** Places that left as absent although their buyers were surely present, or without having been asked to. */
@@ -60,6 +59,16 @@ export interface QueueVerdict {
   readonly idle: number;
   /** The longest such time outside of faults, in milliseconds. */
   readonly longestFreeMs: number;
+  /** The same with the time of the faults. It has no bound but that of the faults themselves. */
+  readonly longestFreeInFaultMs: number;
+  /** The longest time outside of faults for which some unit or other was free. It has no bound: units come back all the time. */
+  readonly longestAnyFreeMs: number;
+  /** Answers `hopeless` about places to which a unit could still come. */
+  readonly falselyHopeless: number;
+  /** Answers `waiting` about places to which no unit could come. */
+  readonly falselyHopeful: number;
+  /** People who were told another rank than that of their place. */
+  readonly wrongRanks: number;
   /** Places that were told and that Postgres does not have, or has for another buyer. */
   readonly lostPlaces: number;
   /** Buyers with two places at a time. */
@@ -81,17 +90,24 @@ export function judgeQueue(people: readonly Memory[], truth: QueueTruth, queue: 
   const free = freeTimes(truth, queue, waits);
   const live = truth.orders.filter(({ isLive }) => isLive);
   const sum = (count: (memory: Memory) => number) => people.reduce((all, one) => all + count(one), 0);
+  const sold = live.reduce((units, { quantity }) => units + quantity, 0);
   return {
-    sold: live.reduce((units, { quantity }) => units + quantity, 0),
-    oversold: Math.max(0, mostHeld(truth.orders) - queue.stock),
+    sold,
+    unsold: truth.movements.reduce((units, movement) => units + movement.units, queue.stock) - sold,
+    oversold: oversoldUnits(truth, queue.stock),
     lostAccepted: sum((memory) => lostAccepted(memory, orders)),
     refusedInTime: sum(refusedInTime),
     lapsedEarly: sum((memory) => lapsedEarly(memory, places)),
+    endedInPause: endedInPause(truth),
     overtaken: overtaken(waits, queue.faults),
     wronglyLeft: truth.places.filter((place) => isWronglyLeft(place, byBuyer.get(place.buyerId), queue))
       .length,
-    idle: free.filter((ms) => ms > FREE_BOUND_MS).length,
-    longestFreeMs: Math.max(0, ...free),
+    idle: free.judged.filter((ms) => ms > FREE_BOUND_MS).length,
+    longestFreeMs: greatest(free.judged),
+    longestFreeInFaultMs: free.longestMs,
+    longestAnyFreeMs: free.longestAnyMs,
+    ...judgeHopes(people, truth, queue, waits),
+    wrongRanks: people.filter((memory) => isToldAnotherRank(memory, places)).length,
     lostPlaces: sum((memory) => lostPlaces(memory, places)),
     doubled: doubled(truth.places),
     tookBack: sum(tookBack),
@@ -101,28 +117,6 @@ export function judgeQueue(people: readonly Memory[], truth: QueueTruth, queue: 
       live.filter(({ number, buyerId }) => places.get(number)?.buyerId !== buyerId).length,
     countedLost: truth.countedLost,
   };
-}
-
-/** The most units that orders held at any moment. Units that come back at the moment at which others are taken come back first. */
-function mostHeld(orders: readonly OrderRow[]): number {
-  let held = 0;
-  let most = 0;
-  for (const [, units] of changesOf(orders)) {
-    held += units;
-    most = Math.max(most, held);
-  }
-  return most;
-}
-
-/** By time: units that are taken, and units that come back as negative numbers. */
-function changesOf(orders: readonly OrderRow[]): [number, number][] {
-  const changes = orders
-    .filter(({ isRejected }) => !isRejected)
-    .flatMap(({ committedAtMs, endedAtMs, quantity }): [number, number][] => [
-      [committedAtMs, quantity],
-      ...(endedAtMs === undefined ? [] : [[endedAtMs, -quantity] as [number, number]]),
-    ]);
-  return changes.sort(([a, x], [b, y]) => a - b || x - y);
 }
 
 function lostAccepted({ acceptances, cancelled }: Memory, orders: ReadonlyMap<string, OrderRow>): number {
@@ -148,59 +142,28 @@ function lapsedEarly({ offers }: Memory, places: ReadonlyMap<number, PlaceRow>):
   }).length;
 }
 
-/** Whether it was heard of so lately that every node and head must count it as present. */
-function isPresent({ heardAtMs }: Memory, atMs: number, { presenceMs, faults }: JudgedQueue): boolean {
-  return heardAtMs.some(
-    (ms) =>
-      ms >= atMs - presenceMs + HEARD_SLACK_MS &&
-      ms <= atMs - HEARD_SLACK_MS &&
-      !faults.some(({ fromMs, overMs }) => ms >= fromMs - HEARD_SLACK_MS && ms <= overMs),
+function endedInPause({ places, movements }: QueueTruth): number {
+  const pauses = pausesOf(movements);
+  return places.filter(
+    ({ state, endedAtMs }) =>
+      (state === 'lapsed' || state === 'bought') &&
+      pauses.some(([fromMs, untilMs]) => endedAtMs! > fromMs + PAUSE_SLACK_MS && endedAtMs! < untilMs),
+  ).length;
+}
+
+function pausesOf(movements: readonly Movement[]): [fromMs: number, untilMs: number][] {
+  const changes = movements.filter(({ action }) => action === 'pause' || action === 'resume');
+  return changes.flatMap(({ action, atMs }, i) =>
+    action === 'pause' ? [[atMs, changes[i + 1]?.atMs ?? Number.POSITIVE_INFINITY]] : [],
   );
-}
-
-/** A place, from when it was given until it got its offer or ended. */
-interface Wait {
-  readonly number: number;
-  readonly fromMs: number;
-  readonly untilMs: number;
-  readonly isOffered: boolean;
-  isPresent(atMs: number): boolean;
-}
-
-function waitsOf(
-  { places, orders }: QueueTruth,
-  people: ReadonlyMap<string, Memory>,
-  queue: JudgedQueue,
-): Wait[] {
-  const offeredAtMs = new Map<number, number>();
-  for (const { number, committedAtMs, isRejected } of orders)
-    if (!isRejected)
-      offeredAtMs.set(number, Math.min(committedAtMs, offeredAtMs.get(number) ?? committedAtMs));
-  return places.map(({ number, buyerId, givenAtMs, endedAtMs }) => {
-    const memory = people.get(buyerId);
-    const offered = offeredAtMs.get(number);
-    return {
-      number,
-      fromMs: givenAtMs,
-      untilMs: offered ?? endedAtMs ?? queue.closedMs,
-      isOffered: offered !== undefined,
-      isPresent: (atMs) => memory !== undefined && isPresent(memory, atMs, queue),
-    };
-  });
-}
-
-/** The end of the fault that this time is in, and its recovery; otherwise the time itself. */
-function excusedUntil(atMs: number, faults: readonly FaultTime[]): number {
-  const within = faults.filter(({ fromMs, recoveredMs }) => atMs >= fromMs && atMs <= recoveredMs);
-  return Math.max(atMs, ...within.map(({ recoveredMs }) => recoveredMs));
 }
 
 function overtaken(waits: readonly Wait[], faults: readonly FaultTime[]): number {
   const offered = waits.filter(({ isOffered }) => isOffered);
   return waits.filter((one) =>
-    offered.some(({ number, untilMs: offeredMs }) => {
+    offered.some(({ rank, untilMs: offeredMs }) => {
       // The place must have been given before the round that made the later offer began.
-      if (number <= one.number || offeredMs < one.fromMs + OFFER_SLACK_MS) return false;
+      if (rank <= one.rank || offeredMs < one.fromMs + OFFER_SLACK_MS) return false;
       const dueMs = excusedUntil(offeredMs + OFFER_SLACK_MS, faults);
       return one.untilMs > dueMs && one.isPresent(offeredMs) && one.isPresent(dueMs);
     }),
@@ -214,55 +177,13 @@ function isWronglyLeft(
 ): boolean {
   if (state !== 'left' || memory === undefined) return false;
   if (reason === 'asked') return !memory.askedToLeave;
-  if (reason === 'absent') return endedAtMs !== undefined && isPresent(memory, endedAtMs, queue);
+  if (reason === 'absent') return endedAtMs !== undefined && isSurelyPresent(memory, endedAtMs, queue);
   // Each person asks for one unit, and has no other order.
   return true;
 }
 
-/**
- * How long units lay free while somebody surely present waited, outside of faults and recoveries: a number for each unit that was free.
- * An offer is taken to use the unit that has been free for longest. So a unit is never said to have been free for longer than one was.
- */
-function freeTimes({ orders }: QueueTruth, queue: JudgedQueue, waits: readonly Wait[]): number[] {
-  const changes = changesOf(orders);
-  const beginMs = changes[0]?.[0] ?? queue.closedMs;
-  const waited = waitedSteps(beginMs, queue, waits);
-  const freeSince: number[] = Array.from({ length: queue.stock }, () => beginMs);
-  const times: number[] = [];
-  const used = (untilMs: number) => {
-    const sinceMs = freeSince.shift();
-    if (sinceMs === undefined) return;
-    const step = (ms: number) => Math.round((ms - beginMs) / STEP_MS);
-    times.push(longestRun(waited.slice(step(sinceMs), step(untilMs))) * STEP_MS);
-  };
-  for (const [atMs, units] of changes) {
-    for (let unit = 0; unit < units; unit++) used(atMs);
-    for (let unit = 0; unit < -units; unit++) freeSince.push(atMs);
-  }
-  while (freeSince.length > 0) used(queue.closedMs);
-  return times;
-}
-
-/** For each step of time whether somebody surely present waited, and no fault excused it. */
-function waitedSteps(beginMs: number, queue: JudgedQueue, waits: readonly Wait[]): boolean[] {
-  const steps: boolean[] = [];
-  for (let atMs = beginMs; atMs < queue.closedMs; atMs += STEP_MS) {
-    const isExcused = excusedUntil(atMs, queue.faults) > atMs;
-    steps.push(
-      !isExcused && waits.some((wait) => wait.fromMs < atMs && wait.untilMs > atMs && wait.isPresent(atMs)),
-    );
-  }
-  return steps;
-}
-
-function longestRun(steps: readonly boolean[]): number {
-  let longest = 0;
-  let run = 0;
-  for (const step of steps) {
-    run = step ? run + 1 : 0;
-    longest = Math.max(longest, run);
-  }
-  return longest;
+function isToldAnotherRank({ told }: Memory, places: ReadonlyMap<number, PlaceRow>): boolean {
+  return told.some(({ number, rank }) => rank !== undefined && rank !== places.get(number)?.rank);
 }
 
 function lostPlaces({ told, buyerId }: Memory, places: ReadonlyMap<number, PlaceRow>): number {

@@ -11,6 +11,8 @@ export interface Told {
   readonly askedAtMs: number;
   readonly number: number;
   readonly state: ToldState;
+  /** Missing unless the place waits, and before the draw. */
+  readonly rank?: number | undefined;
 }
 
 export interface ShownOffer {

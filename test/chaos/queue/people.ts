@@ -6,7 +6,7 @@
  *   cancels  accepts, and cancels the order some seconds later
  *   lapses   does not accept, and asks until it is told so
  *   leaves   leaves after some answers, whether it waits or has an offer
- *   goes     asks no more after some answers. It comes back when the sale is closed
+ *   goes     asks no more after an answer or two. It comes back when the sale is closed
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { Pool } from 'undici';
@@ -21,8 +21,10 @@ const RETRY_MS = 250;
 const POLL_MS = { least: 1_500, most: 3_000 };
 const THINKING_MS = { least: 50, most: 1_500 };
 const ENJOYING_MS = { least: 500, most: 12_000 };
-/** How often those who leave or go are answered before. */
+/** How often those who leave are answered before. */
 const PATIENCE = { least: 1, most: 4 };
+/** The same of those who go: so few that they are absent when their turn comes. */
+const SHORT_PATIENCE = { least: 0, most: 1 };
 const REPEATED = 0.2;
 const WITHOUT_TOKEN = 0.2;
 const IDLE_MS = 10;
@@ -31,9 +33,9 @@ type Plan = 'keeps' | 'cancels' | 'lapses' | 'leaves' | 'goes';
 /** Of a hundred people, those below this number who are below none before. More than half of the offers give their units back, so that most faults find units that are on the way. */
 const PLANS: readonly (readonly [Plan, number])[] = [
   ['keeps', 40],
-  ['cancels', 75],
-  ['lapses', 85],
-  ['leaves', 93],
+  ['cancels', 73],
+  ['lapses', 81],
+  ['leaves', 88],
   ['goes', 100],
 ];
 
@@ -64,6 +66,7 @@ export interface PeopleOptions {
 interface ToldPlace {
   readonly number: number;
   readonly state: ToldState;
+  readonly rank?: number;
   readonly placeToken?: string;
   readonly offer?: { readonly orderId: string; readonly token: string; readonly expiresAt: string };
 }
@@ -159,7 +162,7 @@ export class People implements Progress, AsyncDisposable {
       plan,
       step: 'ask',
       dueMs: 0,
-      patience: this.#random.whole(PATIENCE.least, PATIENCE.most),
+      patience: this.#between(plan === 'goes' ? SHORT_PATIENCE : PATIENCE),
       token: undefined,
       isGone: false,
       orderId: '',
@@ -194,7 +197,7 @@ export class People implements Progress, AsyncDisposable {
     (person.step === 'poll' || person.step === 'ask' ? this.#line : this.#soon).push(person);
   }
 
-  #pause({ least, most }: { least: number; most: number }): number {
+  #between({ least, most }: { least: number; most: number }): number {
     return this.#random.whole(least, most);
   }
 
@@ -245,11 +248,12 @@ export class People implements Progress, AsyncDisposable {
 
   #hear(person: Person, askedAtMs: number, body: ToldPlace): void {
     const { memory } = person;
-    const { number, state, offer, placeToken } = body;
+    const { number, state, rank, offer, placeToken } = body;
     person.token = placeToken ?? person.token;
     memory.heardAtMs.push(askedAtMs);
     const last = memory.told.at(-1);
-    if (last?.number !== number || last.state !== state) memory.told.push({ askedAtMs, number, state });
+    if (last?.number !== number || last.state !== state || last.rank !== rank)
+      memory.told.push({ askedAtMs, number, state, rank });
     if (state === 'offered' && offer && !memory.offers.has(offer.orderId)) {
       const { orderId, token, expiresAt } = offer;
       memory.offers.set(orderId, { number, orderId, token, untilMs: Date.parse(expiresAt) });
@@ -274,10 +278,10 @@ export class People implements Progress, AsyncDisposable {
     if (state === 'offered' && (plan === 'keeps' || plan === 'cancels')) {
       person.step = 'accept';
       person.orderId = [...memory.offers.keys()].at(-1)!;
-      this.#again(person, this.#pause(THINKING_MS));
+      this.#again(person, this.#between(THINKING_MS));
       return;
     }
-    this.#again(person, this.#pause(POLL_MS));
+    this.#again(person, this.#between(POLL_MS));
   }
 
   async #accept(person: Person): Promise<void> {
@@ -300,7 +304,7 @@ export class People implements Progress, AsyncDisposable {
     memory.acceptances.push({ orderId, answeredAtMs, outcome: isTooLate ? 'too late' : 'accepted' });
     const cancels = !isTooLate && person.plan === 'cancels';
     person.step = cancels ? 'cancel' : 'poll';
-    this.#again(person, cancels ? this.#pause(ENJOYING_MS) : 0);
+    this.#again(person, cancels ? this.#between(ENJOYING_MS) : 0);
   }
 
   async #leave(person: Person): Promise<void> {

@@ -22,9 +22,11 @@ const HEAD = [
   'oversold',
   'accepted, lost',
   'overtaken',
+  'false hopes',
   'places lost',
   'without end',
-  'longest free s',
+  'free s',
+  'free in a fault s',
   'recovered s',
 ] as const;
 const ALIGN: readonly Align[] = HEAD.map((name) => (name === 'fault' ? 'left' : 'right'));
@@ -45,9 +47,11 @@ function rowOf({ schedule, rounds }: QueueRow): string[] {
     number(sum(({ oversold }) => oversold)),
     number(sum(({ lostAccepted }) => lostAccepted)),
     number(sum(({ overtaken }) => overtaken)),
+    number(sum(({ falselyHopeless, falselyHopeful }) => falselyHopeless + falselyHopeful)),
     number(sum(({ lostPlaces }) => lostPlaces)),
     number(sum(({ withoutEnd }) => withoutEnd)),
     longest(({ longestFreeMs }) => longestFreeMs),
+    longest(({ longestFreeInFaultMs }) => longestFreeInFaultMs),
     longest(({ recoveryMs }) => recoveryMs),
   ];
 }

@@ -11,23 +11,22 @@ import { random } from '../../support/random.ts';
 import type { PostgresServer } from '../../support/servers/postgres-server.ts';
 import { until } from '../../support/until.ts';
 import { timeToRecover, verified } from '../round.ts';
-import type { Schedule } from '../schedule.ts';
 import { SALE, World } from '../world.ts';
-import { type FaultTime, judgeQueue, type QueueVerdict } from './checker.ts';
+import { judgeQueue, type QueueVerdict } from './checker.ts';
 import { People } from './people.ts';
+import type { QueueSchedule } from './schedules.ts';
 import { readQueueTruth } from './truth.ts';
+import type { FaultTime } from './waits.ts';
 
 const PLACED_LIMIT_MS = 180_000;
 const QUIET_LIMIT_MS = 180_000;
 const END_LIMIT_MS = 120_000;
 const CLOSE_LIMIT_MS = 60_000;
-/** From one strike to the next, so that offers go out between them. */
-const BETWEEN_MS = 3_000;
 /**
  * How long after a fault people may still wait although units are free, and be overtaken. Processes must start, a shop that has lost
  * data is rebuilt, and a loop that has failed rests for up to five seconds before it tries again.
  */
-const RECOVERY_MS = 15_000;
+export const RECOVERY_MS = 15_000;
 
 export interface QueueRoundOptions {
   readonly people: number;
@@ -36,6 +35,8 @@ export interface QueueRoundOptions {
   readonly segments: number;
   readonly offerSeconds: number;
   readonly presenceSeconds: number;
+  /** From one strike to the next, so that offers go out between them. */
+  readonly betweenMs: number;
   /** Duration of a fault that does not end by itself. */
   readonly holdMs: number;
   readonly seed: number;
@@ -43,6 +44,7 @@ export interface QueueRoundOptions {
 
 export interface QueueResult extends QueueVerdict {
   readonly strikes: number;
+  /** With the units that operators have added. */
   readonly stock: number;
   readonly people: number;
   /** Offers that Postgres has, ended ones too. */
@@ -59,12 +61,13 @@ export interface QueueResult extends QueueVerdict {
 }
 
 export async function runQueueRound(
-  schedules: readonly Schedule[],
+  schedules: readonly QueueSchedule[],
   postgres: PostgresServer,
   options: QueueRoundOptions,
 ): Promise<QueueResult> {
   const { offerSeconds, presenceSeconds, stock, segments } = options;
-  const queue = { offerSeconds, presenceSeconds };
+  const order = schedules.some((schedule) => schedule.order === 'draw') ? 'draw' : 'fifo';
+  const queue = { order, offerSeconds, presenceSeconds } as const;
   await using world = await World.open(postgres, { stock, segments, limit: 1, queue });
   await using people = new People({
     doors: world.nodes.map(({ door }) => `http://127.0.0.1:${door.port}`),
@@ -88,10 +91,10 @@ export async function runQueueRound(
       const overMs = Date.now();
       faults.push({ fromMs, overMs, recoveredMs: overMs + RECOVERY_MS });
       recoveryMs = Math.max(recoveryMs, await timeToRecover(people, performance.now()));
-      await delay(BETWEEN_MS);
+      await delay(options.betweenMs);
     }
   }
-  const isQuiet = await soon(untilQuiet(world, people, stock));
+  const isQuiet = await soon(untilQuiet(world, people));
   const closedMs = Date.now();
   await close(world);
   const isEnded = await people.hearTheEnd(END_LIMIT_MS);
@@ -102,6 +105,8 @@ export async function runQueueRound(
     ...(await verified(world)),
   ];
   const truth = await readQueueTruth(world.databaseUrl);
+  if (schedules.some(({ losesWrites }) => losesWrites) && truth.countedLost === 0)
+    complaints.push('no loss was noticed, although Redis has lost offers');
   const verdict = judgeQueue(people.memories, truth, {
     stock,
     faults,
@@ -111,7 +116,7 @@ export async function runQueueRound(
   return {
     ...verdict,
     strikes: faults.length,
-    stock,
+    stock: verdict.sold + verdict.unsold,
     people: options.people,
     offers: truth.orders.filter(({ isRejected }) => !isRejected).length,
     accepted: people.accepted,
@@ -129,21 +134,20 @@ const soon = (ended: Promise<void>) =>
   );
 
 /** Everybody has a place, no offer is open, and all units are sold. */
-async function untilQuiet({ databaseUrl }: World, people: People, stock: number): Promise<void> {
+async function untilQuiet({ databaseUrl }: World, people: People): Promise<void> {
   const client = new pg.Client({ connectionString: databaseUrl });
   await client.connect();
   try {
     await until(
       async () => {
         if (!people.areOnlyAsking) return false;
-        const found = await client.query<{ offered: number; sold: number }>(
+        const found = await client.query<{ offered: number; left: number }>(
           `SELECT (SELECT count(*)::integer FROM places WHERE sale_id = $1 AND state = 'offered') AS offered,
-             (SELECT coalesce(sum(quantity), 0)::integer FROM orders
-              WHERE sale_id = $1 AND status IN ('unpaid', 'paid', 'redeemed')) AS sold`,
+             (SELECT stock::float8 FROM sales WHERE id = $1) AS left`,
           [SALE],
         );
-        const { offered, sold } = found.rows[0]!;
-        return offered === 0 && sold >= stock;
+        const { offered, left } = found.rows[0]!;
+        return offered === 0 && left === 0;
       },
       { what: 'all units are sold for good', timeoutMs: QUIET_LIMIT_MS },
     );
@@ -165,13 +169,17 @@ async function close({ nodes }: World): Promise<void> {
 export function brokenInQueue(result: QueueResult): string[] {
   const counts: readonly (readonly [string, number])[] = [
     ['oversold', result.oversold],
-    ['unsold', result.stock - result.sold],
+    ['unsold', result.unsold],
     ['accepted offers that are no orders', result.lostAccepted],
     ['acceptances refused before the offer was over', result.refusedInTime],
     ['offers that ended before their time', result.lapsedEarly],
+    ['offers that ended or were accepted during a pause', result.endedInPause],
     ['present people overtaken', result.overtaken],
     ['places that left although their buyers were there', result.wronglyLeft],
     ['times that a unit lay free too long', result.idle],
+    ['answers "hopeless" although a unit could come', result.falselyHopeless],
+    ['answers "waiting" although no unit could come', result.falselyHopeful],
+    ['people told another rank', result.wrongRanks],
     ['places lost', result.lostPlaces],
     ['buyers with two places', result.doubled],
     ['places told to wait again', result.tookBack],

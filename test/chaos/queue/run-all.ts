@@ -1,11 +1,11 @@
 import { note } from '../../../src/cli/terminal/output.ts';
 import { PostgresServer } from '../../support/servers/postgres-server.ts';
-import type { Schedule } from '../schedule.ts';
 import { type QueueRow, queueProgressText } from './report.ts';
 import { brokenInQueue, type QueueRoundOptions, runQueueRound } from './round.ts';
+import type { QueueSchedule } from './schedules.ts';
 
 export interface QueueRunOptions {
-  readonly schedules: readonly Schedule[];
+  readonly schedules: readonly QueueSchedule[];
   readonly rounds: number;
   readonly round: QueueRoundOptions;
 }

@@ -1,20 +1,43 @@
-/** The faults that are tried on a sale with a queue: those of the sale without one that matter to it, and two of its own. */
+/**
+ * The faults that are tried on a sale with a queue: those of the sale without one that matter to it, faults of the head, losses in
+ * Redis, and operators' changes whose node dies meanwhile.
+ */
 import { setTimeout as delay } from 'node:timers/promises';
-import { metric } from '../../support/http/metrics.ts';
+import type { SaleChange } from '../../../src/engine/sale/sale-change.ts';
+import { BY } from '../../support/author.ts';
 import { until } from '../../support/until.ts';
-import type { Schedule } from '../schedule.ts';
+import type { Scene, Schedule } from '../schedule.ts';
 import { scheduleNamed } from '../schedules.ts';
-import type { Serving, World } from '../world.ts';
+import { SALE, type Serving, type World } from '../world.ts';
 
 const LIMIT_MS = 60_000;
-/** Time in which the head takes units for places while no sync commits these orders. */
-const UNCOMMITTED_MS = 3_000;
+/** A change that an operator makes takes some time: its node is killed at a random moment of it. */
+const CHANGE_MS = 150;
+/** Of the initial stock. */
+const ADDED = 0.1;
+const MORE_SEGMENTS = 3;
 
-const OWN: readonly Schedule[] = [
+export interface QueueSchedule extends Schedule {
+  /** The order of the places. Missing: `fifo`. */
+  readonly order?: 'draw';
+}
+
+const HEADS: readonly QueueSchedule[] = [
+  {
+    name: 'kill-head',
+    what: 'kill -9 the serve that makes the offers, started again',
+    times: 2,
+    async strike({ world, hold }) {
+      const head = await headOf(world);
+      await head.node.kill();
+      await hold();
+      await world.revive(head);
+    },
+  },
   {
     name: 'stop-head',
     what: 'SIGSTOP the serve that makes the offers, SIGCONT',
-    times: 1,
+    times: 2,
     async strike({ world, hold }) {
       const { node } = await headOf(world);
       node.signal('SIGSTOP');
@@ -23,6 +46,29 @@ const OWN: readonly Schedule[] = [
     },
   },
   {
+    name: 'second-head',
+    what: 'SIGSTOP the head; the other serve takes over; SIGCONT',
+    times: 1,
+    async strike({ world, hold }) {
+      const head = await headOf(world);
+      head.node.signal('SIGSTOP');
+      try {
+        // Its session ends, and its lock with it.
+        head.postgres.cutAll();
+        await until(async () => (await world.head()) !== head, {
+          what: 'the other node makes the offers',
+          timeoutMs: LIMIT_MS,
+        });
+        await hold();
+      } finally {
+        head.node.signal('SIGCONT');
+      }
+    },
+  },
+];
+
+const LOSSES: readonly QueueSchedule[] = [
+  {
     name: 'lose-newest',
     what: 'failover to a replica that lacks the offers under way',
     times: 1,
@@ -30,11 +76,82 @@ const OWN: readonly Schedule[] = [
     async strike({ world }) {
       world.sync.program.signal('SIGSTOP');
       await world.ask(world.replica, (redis) => redis.replicaof('NO', 'ONE'));
-      // Buyers cancel meanwhile, so units come back, and the head takes them for places.
-      await delay(UNCOMMITTED_MS);
+      await untilUncommitted(world);
       await world.primary.kill();
       await world.exchange();
       world.sync.program.signal('SIGCONT');
+    },
+  },
+  {
+    name: 'lose-all',
+    what: 'Redis emptied, with the offers under way; the sale is rebuilt',
+    times: 1,
+    losesWrites: true,
+    async strike({ world }) {
+      world.sync.program.signal('SIGSTOP');
+      await untilUncommitted(world);
+      await world.ask(world.primary, (redis) => redis.flushall());
+      world.sync.program.signal('SIGCONT');
+    },
+  },
+];
+
+const OPERATORS: readonly QueueSchedule[] = [
+  {
+    name: 'top-up',
+    what: 'kill -9 the serve that adds units, while it does',
+    times: 2,
+    async strike(scene) {
+      const units = Math.ceil(scene.world.sale.stock * ADDED);
+      await killedAt(scene, { action: 'top-up', units });
+    },
+  },
+  {
+    name: 'resize',
+    what: 'kill -9 the serve that resizes the sale, while it does; then it is resized again',
+    times: 2,
+    async strike(scene, time) {
+      const { world } = scene;
+      const segments = world.sale.segments + MORE_SEGMENTS * (time + 1);
+      await killedAt(scene, { action: 'resize', segments });
+      await untilChanged(world, { action: 'resize', segments: segments - 1 });
+    },
+  },
+  {
+    name: 'pause',
+    what: 'a pause longer than an offer lasts; kill -9 the head meanwhile',
+    times: 1,
+    async strike({ world, hold }) {
+      await untilChanged(world, { action: 'pause' });
+      const head = await headOf(world);
+      await head.node.kill();
+      await hold();
+      await world.revive(head);
+      await delay(world.sale.queue!.offerSeconds * 1_000);
+      await untilChanged(world, { action: 'resume' });
+    },
+  },
+];
+
+const DRAWS: readonly QueueSchedule[] = [
+  {
+    name: 'kill-at-draw',
+    what: 'kill -9 all serves while the draw is made, then the head',
+    times: 2,
+    order: 'draw',
+    async strike({ world, random, hold }, time) {
+      if (time > 0) {
+        const head = await headOf(world);
+        await head.node.kill();
+        await hold();
+        await world.revive(head);
+        return;
+      }
+      await untilChanged(world, { action: 'window', startsAt: Date.now() });
+      await delay(random.whole(0, CHANGE_MS));
+      await Promise.all(world.nodes.map(({ node }) => node.kill()));
+      await hold();
+      await Promise.all(world.nodes.map((serving) => world.revive(serving)));
     },
   },
 ];
@@ -48,15 +165,44 @@ const SHARED = [
   'kill-everything',
 ] as const;
 
-export const QUEUE_SCHEDULES: readonly Schedule[] = [...SHARED.map(scheduleNamed), ...OWN];
+export const QUEUE_SCHEDULES: readonly QueueSchedule[] = [
+  ...SHARED.map(scheduleNamed),
+  ...HEADS,
+  ...LOSSES,
+  ...OPERATORS,
+  ...DRAWS,
+];
 
-/** The node that has made the most offers since it started. Only the head makes any. */
-async function headOf({ nodes }: World): Promise<Serving> {
-  const made = () => Promise.all(nodes.map(({ node }) => metric(node, 'stockade_queue_offers_total')));
-  await until(async () => (await made()).some((offers) => offers > 0), {
-    what: 'a node has made offers',
-    timeoutMs: LIMIT_MS,
-  });
-  const offers = await made();
-  return nodes[offers.indexOf(Math.max(...offers))]!;
+function headOf(world: World): Promise<Serving> {
+  return until(() => world.head(), { what: 'a node makes offers', timeoutMs: LIMIT_MS });
+}
+
+/** Waits until Redis has units in orders that Postgres does not have. */
+async function untilUncommitted({ nodes }: World): Promise<void> {
+  const isUnderWay = async () => {
+    const { identities } = await nodes[0]!.node.ops.verify(SALE);
+    return identities[1]!.right.some(({ name, units }) => name !== 'in segments' && units > 0);
+  };
+  await until(isUnderWay, { what: 'offers are in Redis alone', timeoutMs: LIMIT_MS });
+}
+
+/** An operator's node dies at a random moment of the change. Whether the change was made, only Postgres knows. */
+async function killedAt({ world, random, hold }: Scene, change: SaleChange): Promise<void> {
+  const victim = random.pick(world.nodes);
+  const made = victim.node.ops.change(SALE, change, BY).catch(() => undefined);
+  await delay(random.whole(0, CHANGE_MS));
+  await victim.node.kill();
+  await made;
+  await hold();
+  await world.revive(victim);
+}
+
+/** Makes a change that does nothing when it is repeated. */
+async function untilChanged({ nodes }: World, change: SaleChange): Promise<void> {
+  const changed = () =>
+    nodes[0]!.node.ops.change(SALE, change, BY).then(
+      () => true,
+      () => false,
+    );
+  await until(changed, { what: `the sale's ${change.action} is done`, timeoutMs: LIMIT_MS });
 }

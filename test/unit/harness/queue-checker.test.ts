@@ -1,21 +1,28 @@
 /** The checker of `npm run chaos -- --queue` finds what it is there to find. */
 import { describe, expect, test } from 'vitest';
-import { FREE_BOUND_MS, type JudgedQueue, judgeQueue, OFFER_SLACK_MS } from '../../chaos/queue/checker.ts';
+import { FREE_BOUND_MS, judgeQueue, OFFER_SLACK_MS, PAUSE_SLACK_MS } from '../../chaos/queue/checker.ts';
+import { HOPELESS_SLACK_MS } from '../../chaos/queue/hopeless.ts';
 import { type Memory, newMemory, type ToldState } from '../../chaos/queue/memory.ts';
-import type { OrderRow, PlaceRow } from '../../chaos/queue/truth.ts';
+import type { Movement, OrderRow, PlaceRow } from '../../chaos/queue/truth.ts';
+import type { JudgedQueue } from '../../chaos/queue/waits.ts';
 
 const CLOSED_MS = 60_000;
 const QUEUE: JudgedQueue = { stock: 1, presenceMs: 20_000, faults: [], closedMs: CLOSED_MS };
 
-/** Anna has the first place and is told all the time that she waits; the sale is closed. */
-function waiting(buyerId = 'anna', number = 1): Memory {
+/**
+ * Anna has the first place and asks all the time; the sale is closed. Without a unit that could come, she is told so.
+ * @param hoped until when she is told `waiting`
+ */
+function waiting(buyerId = 'anna', number = 1, hoped = CLOSED_MS): Memory {
   const memory = newMemory(buyerId);
   for (let ms = 1_000; ms <= CLOSED_MS; ms += 2_000) memory.heardAtMs.push(ms);
-  return told(told(memory, number, 'waiting'), number, 'closed');
+  told(memory, number, 'waiting');
+  if (hoped < CLOSED_MS) told(memory, number, 'hopeless', hoped);
+  return told(memory, number, 'closed', CLOSED_MS);
 }
 
-function told(memory: Memory, number: number, state: ToldState, askedAtMs = 1_000): Memory {
-  memory.told.push({ askedAtMs, number, state });
+function told(memory: Memory, number: number, state: ToldState, askedAtMs = 1_000, rank?: number): Memory {
+  memory.told.push({ askedAtMs, number, state, rank });
   return memory;
 }
 
@@ -37,6 +44,7 @@ const place = (more: Partial<PlaceRow> = {}): PlaceRow => ({
     givenAtMs: 1_000,
     endedAtMs: undefined,
   },
+  rank: more.number ?? 1,
   ...more,
 });
 
@@ -46,19 +54,26 @@ const bens = (more: Partial<PlaceRow> = {}) =>
 
 const order = (more: Partial<OrderRow> = {}): OrderRow => ({
   ...{ orderId: 'order-2', number: 2, buyerId: 'ben', quantity: 1, isLive: true, isRejected: false },
-  ...{ committedAtMs: 1_000, endedAtMs: undefined },
+  ...{ committedAtMs: 1_000, acceptedAtMs: 12_000, endedAtMs: undefined },
   ...more,
 });
 
-function found(people: Memory[], places: PlaceRow[], orders: OrderRow[], queue: Partial<JudgedQueue> = {}) {
-  const truth = { places, orders, countedLost: 0 };
-  const { sold: _, longestFreeMs: __, ...verdict } = judgeQueue(people, truth, { ...QUEUE, ...queue });
-  return Object.fromEntries(Object.entries(verdict).filter(([, count]) => count > 0));
+type More = Partial<JudgedQueue> & { readonly movements?: Movement[] };
+
+/** The counts of what was found, without those that are no faults. */
+function found(people: Memory[], places: PlaceRow[], orders: OrderRow[], more: More = {}) {
+  const { movements = [], ...queue } = more;
+  const truth = { places, orders, movements, countedLost: 0 };
+  const verdict: Partial<Record<string, number>> = {
+    ...judgeQueue(people, truth, { ...QUEUE, ...queue }),
+    ...{ sold: 0, unsold: 0, longestFreeMs: 0, longestFreeInFaultMs: 0, longestAnyFreeMs: 0 },
+  };
+  return Object.fromEntries(Object.entries(verdict).filter(([, count]) => count! > 0));
 }
 
 const BEN = () => bought('ben', 2);
 /** Ben was first, and Anna waits behind him. */
-const CAL = () => waiting('cal', 3);
+const CAL = () => waiting('cal', 3, 13_000);
 const CALS = place({ number: 3, buyerId: 'cal' });
 
 describe('nothing is found', () => {
@@ -108,6 +123,47 @@ describe('nothing is found', () => {
     for (let ms = 2_000; ms <= 31_000; ms += 500) cal.heardAtMs.push(ms);
     const cals = place({ number: 3, buyerId: 'cal', state: 'bought', endedAtMs: 31_000 });
     expect(found([ben, cal], [bens(), cals], orders, { faults })).toEqual({});
+    const truth = { places: [bens(), cals], orders, movements: [], countedLost: 0 };
+    expect(judgeQueue([ben, cal], truth, { ...QUEUE, faults })).toMatchObject({
+      longestFreeMs: 0,
+      longestFreeInFaultMs: 19_000,
+    });
+  });
+
+  test('places in the order of a draw', () => {
+    const anna = told(waiting('anna', 1, 13_000), 1, 'closed', CLOSED_MS, 2);
+    expect(found([anna, BEN()], [place({ rank: 2 }), bens({ rank: 1 })], [order()])).toEqual({});
+  });
+
+  test('units that an operator has added are sold', () => {
+    const movements = [{ atMs: 13_000, action: 'top-up', units: 1 }];
+    const orders = [order(), order({ orderId: 'order-3', number: 3, buyerId: 'cal', committedAtMs: 13_500 })];
+    const cals = place({ number: 3, buyerId: 'cal', state: 'bought', endedAtMs: 14_000 });
+    const cal = bought('cal', 3);
+    expect(found([BEN(), cal], [bens(), cals], orders, { movements })).toEqual({});
+  });
+
+  test('a hope that is as old as the fault', () => {
+    const faults = [{ fromMs: 12_500, overMs: 20_000, recoveredMs: 35_000 }];
+    const cal = waiting('cal', 3, 33_000);
+    expect(found([BEN(), cal], [bens(), CALS], [order()], { faults })).toEqual({});
+  });
+
+  test('an answer that the next second makes true', () =>
+    expect(found([BEN(), waiting('cal', 3, 12_000 - 1_000)], [bens(), CALS], [order()])).toEqual({}));
+
+  test('hopes in the lobby of a draw', () => {
+    const movements = [{ atMs: 45_000, action: 'window', units: 0 }];
+    const late = { committedAtMs: 46_000, acceptedAtMs: 46_500 };
+    const ben = bought('ben', 2);
+    ben.offers.set('order-2', { ...ben.offers.get('order-2')!, untilMs: 59_000 });
+    const found0 = found(
+      [ben, waiting('cal', 3, 51_000)],
+      [bens({ endedAtMs: 46_500 }), CALS],
+      [order(late)],
+      { movements },
+    );
+    expect(found0).toEqual({});
   });
 });
 
@@ -149,6 +205,38 @@ describe('is found', () => {
     expect(found([ben, bought('cal', 3)], [bens(), cals], orders)).toEqual({ oversold: 1 });
   });
 
+  test('Q1: a pause in which an offer lapsed, or was accepted', () => {
+    const pausedMs = 12_000 - PAUSE_SLACK_MS - 1;
+    const movements = [
+      { atMs: pausedMs, action: 'pause', units: 0 },
+      { atMs: 15_000, action: 'resume', units: 0 },
+    ];
+    expect(found([BEN()], [bens()], [order()], { movements })).toEqual({ endedInPause: 1 });
+    const open = movements.slice(0, 1);
+    expect(found([BEN()], [bens({ state: 'lapsed' })], [order()], { movements: open })).toMatchObject({
+      endedInPause: 1,
+    });
+    const later = [{ ...movements[0]!, atMs: pausedMs + 1 }, movements[1]!];
+    expect(found([BEN()], [bens()], [order()], { movements: later })).toEqual({});
+  });
+
+  test('Q1: more units in orders than the stock before an operator adds some', () => {
+    const orders = [
+      order(),
+      order({ orderId: 'order-3', number: 3, buyerId: 'cal', committedAtMs: 12_999, acceptedAtMs: 14_000 }),
+    ];
+    const cals = place({ number: 3, buyerId: 'cal', state: 'bought', endedAtMs: 14_000 });
+    const movements = [{ atMs: 13_000, action: 'top-up', units: 1 }];
+    expect(found([BEN(), bought('cal', 3)], [bens(), cals], orders, { movements })).toEqual({ oversold: 1 });
+  });
+
+  test('units that nobody has', () => {
+    const truth = { places: [bens()], orders: [order()], movements: [], countedLost: 0 };
+    const movements = [{ atMs: 13_000, action: 'top-up', units: 2 }];
+    expect(judgeQueue([BEN()], truth, QUEUE)).toMatchObject({ sold: 1, unsold: 0 });
+    expect(judgeQueue([BEN()], { ...truth, movements }, QUEUE)).toMatchObject({ sold: 1, unsold: 2 });
+  });
+
   test('Q2: a later place got an offer, and one who was there did not', () =>
     expect(found([waiting(), BEN()], [place(), bens()], [order({ committedAtMs: 10_000 })])).toMatchObject({
       overtaken: 1,
@@ -184,6 +272,63 @@ describe('is found', () => {
     const dan = bought('dan', 4);
     for (let ms = 2_000; ms <= 30_000; ms += 500) dan.heardAtMs.push(ms);
     expect(found([ben, dan], [bens(), dans], orders)).toEqual({ idle: 1 });
+  });
+
+  test('Q2: one whose rank is before was overtaken, although its number is behind', () =>
+    expect(
+      found(
+        [CAL(), BEN()],
+        [bens({ rank: 2 }), place({ number: 3, buyerId: 'cal', rank: 1 })],
+        [order({ committedAtMs: 10_000 })],
+      ),
+    ).toMatchObject({ overtaken: 1 }));
+
+  test('Q2: another rank than that of the draw', () => {
+    const anna = told(waiting('anna', 1, 13_000), 1, 'closed', CLOSED_MS, 1);
+    expect(found([anna, BEN()], [place({ rank: 2 }), bens({ rank: 1 })], [order()])).toEqual({
+      wrongRanks: 1,
+    });
+  });
+
+  test('Q3: a unit that nobody is offered, while another one comes back and goes all the time', () => {
+    const numbers = Array.from({ length: 20 }, (_, i) => 10 + i);
+    const orders = numbers.map((number, i) =>
+      order({
+        ...{ orderId: `order-${number}`, number, buyerId: `dan-${number}` },
+        ...{ committedAtMs: 2_000 + i * 1_000, acceptedAtMs: 2_100 + i * 1_000 },
+        ...(i < 19 && { isLive: false, endedAtMs: 2_900 + i * 1_000 }),
+      }),
+    );
+    const dans = numbers.map((number) => bought(`dan-${number}`, number));
+    for (const dan of dans) dan.cancelled.add([...dan.offers.keys()][0]!);
+    const places = numbers.map((number, i) =>
+      place({
+        ...{ number, buyerId: `dan-${number}`, state: 'bought' },
+        ...{ givenAtMs: 2_000 + i * 1_000, endedAtMs: 2_100 + i * 1_000 },
+      }),
+    );
+    const late = place({ number: 100, buyerId: 'zoe' });
+    expect(found([...dans, waiting('zoe', 100)], [...places, late], orders, { stock: 2 })).toEqual({
+      idle: 1,
+    });
+  });
+
+  test('Q5: told that it is hopeless, while a unit could still come', () =>
+    expect(found([BEN(), waiting('cal', 3, 3_000)], [bens(), CALS], [order()])).toEqual({
+      falselyHopeless: 3,
+    }));
+
+  test('Q5: told so after a unit has come back', () => {
+    const ben = BEN();
+    ben.cancelled.add('order-2');
+    const orders = [order({ isLive: false, endedAtMs: 20_000 })];
+    expect(found([ben, CAL()], [bens(), CALS], orders)).toMatchObject({ falselyHopeless: 17 });
+  });
+
+  test('Q5: told to wait, when no unit could come any more', () => {
+    expect(found([BEN(), waiting('cal', 3)], [bens(), CALS], [order()])).toEqual({ falselyHopeful: 21 });
+    const late = waiting('cal', 3, 12_000 + HOPELESS_SLACK_MS + 3_000);
+    expect(found([BEN(), late], [bens(), CALS], [order()])).toEqual({ falselyHopeful: 1 });
   });
 
   test('Q6: two places at a time', () =>
