@@ -79,7 +79,8 @@ export interface QueueVerdict {
   readonly withoutEnd: number;
   /** Places of buyers who never asked for one, and orders that belong to no place of their buyer. */
   readonly invented: number;
-  readonly countedLost: number;
+  /** Offers that Redis has lost and that somebody has reported. */
+  readonly reportedLost: number;
 }
 
 export function judgeQueue(people: readonly Memory[], truth: QueueTruth, queue: JudgedQueue): QueueVerdict {
@@ -115,7 +116,7 @@ export function judgeQueue(people: readonly Memory[], truth: QueueTruth, queue: 
     invented:
       truth.places.filter(({ buyerId }) => !byBuyer.has(buyerId)).length +
       live.filter(({ number, buyerId }) => places.get(number)?.buyerId !== buyerId).length,
-    countedLost: truth.countedLost,
+    reportedLost: truth.reportedLost,
   };
 }
 

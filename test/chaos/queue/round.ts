@@ -105,8 +105,8 @@ export async function runQueueRound(
     ...(await verified(world)),
   ];
   const truth = await readQueueTruth(world.databaseUrl);
-  if (schedules.some(({ losesWrites }) => losesWrites) && truth.countedLost === 0)
-    complaints.push('no loss was noticed, although Redis has lost offers');
+  if (schedules.some(({ losesWrites }) => losesWrites) && truth.reportedLost === 0)
+    complaints.push('no loss was reported, although Redis has lost offers');
   const verdict = judgeQueue(people.memories, truth, {
     stock,
     faults,

@@ -43,8 +43,8 @@ export interface QueueTruth {
   readonly orders: readonly OrderRow[];
   /** In their order in time. */
   readonly movements: readonly Movement[];
-  /** A lower bound of the orders that Redis has lost, by the sale's own count. */
-  readonly countedLost: number;
+  /** Orders that Redis has lost, at least: by the sale's own count, or by their names, of which an emptied Redis leaves no count. */
+  readonly reportedLost: number;
 }
 
 const MS = (column: string) => `(extract(epoch FROM ${column}) * 1000)::float8`;
@@ -66,7 +66,8 @@ export async function readQueueTruth(databaseUrl: string): Promise<QueueTruth> {
       [SALE],
     );
     const lost = await client.query<{ orders: string }>(
-      'SELECT coalesce(sum(orders), 0) AS orders FROM sale_losses WHERE sale_id = $1',
+      `SELECT greatest((SELECT coalesce(sum(orders), 0) FROM sale_losses WHERE sale_id = $1),
+         (SELECT count(*) FROM lost_orders WHERE sale_id = $1)) AS orders`,
       [SALE],
     );
     return {
@@ -77,7 +78,7 @@ export async function readQueueTruth(databaseUrl: string): Promise<QueueTruth> {
       })),
       orders: await readOrders(client),
       movements: movements.rows,
-      countedLost: Number(lost.rows[0]!.orders),
+      reportedLost: Number(lost.rows[0]!.orders),
     };
   } finally {
     await client.end();

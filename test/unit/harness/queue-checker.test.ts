@@ -63,7 +63,7 @@ type More = Partial<JudgedQueue> & { readonly movements?: Movement[] };
 /** The counts of what was found, without those that are no faults. */
 function found(people: Memory[], places: PlaceRow[], orders: OrderRow[], more: More = {}) {
   const { movements = [], ...queue } = more;
-  const truth = { places, orders, movements, countedLost: 0 };
+  const truth = { places, orders, movements, reportedLost: 0 };
   const verdict: Partial<Record<string, number>> = {
     ...judgeQueue(people, truth, { ...QUEUE, ...queue }),
     ...{ sold: 0, unsold: 0, longestFreeMs: 0, longestFreeInFaultMs: 0, longestAnyFreeMs: 0 },
@@ -123,7 +123,7 @@ describe('nothing is found', () => {
     for (let ms = 2_000; ms <= 31_000; ms += 500) cal.heardAtMs.push(ms);
     const cals = place({ number: 3, buyerId: 'cal', state: 'bought', endedAtMs: 31_000 });
     expect(found([ben, cal], [bens(), cals], orders, { faults })).toEqual({});
-    const truth = { places: [bens(), cals], orders, movements: [], countedLost: 0 };
+    const truth = { places: [bens(), cals], orders, movements: [], reportedLost: 0 };
     expect(judgeQueue([ben, cal], truth, { ...QUEUE, faults })).toMatchObject({
       longestFreeMs: 0,
       longestFreeInFaultMs: 19_000,
@@ -231,7 +231,7 @@ describe('is found', () => {
   });
 
   test('units that nobody has', () => {
-    const truth = { places: [bens()], orders: [order()], movements: [], countedLost: 0 };
+    const truth = { places: [bens()], orders: [order()], movements: [], reportedLost: 0 };
     const movements = [{ atMs: 13_000, action: 'top-up', units: 2 }];
     expect(judgeQueue([BEN()], truth, QUEUE)).toMatchObject({ sold: 1, unsold: 0 });
     expect(judgeQueue([BEN()], { ...truth, movements }, QUEUE)).toMatchObject({ sold: 1, unsold: 2 });
