@@ -1,12 +1,13 @@
 /**
- * Pages of a sale's orders, in the order of their ids. Each is one statement, whose cost depends on the page, or on the orders that
- * match, and not on the length of the history, except for a reference that very many orders share (docs/known-gaps.md):
+ * Pages of a sale's orders, in the order of their ids. Each is one statement, whose cost depends on the page or on the
+ * orders of one buyer in the sale, and never on the length of the history:
  *
  * | filter | what is read |
  * |---|---|
  * | none, or time | the page, from orders_of_sale |
  * | buyer | the buyer's orders in this sale, from the three partial indexes that together have all of them |
- * | reference | the orders of this sale with the reference, from orders_with_reference |
+ * | reference | the page, from orders_by_reference |
+ * | reference and statuses | at most SCANNED_ORDERS orders with the reference, from orders_by_reference |
  * | statuses of ended orders | at most SCANNED_ORDERS ended orders, from orders_ended |
  * | other statuses | at most SCANNED_ORDERS orders, from orders_of_sale |
  *
@@ -49,30 +50,62 @@ function conditionOf(status: OrderStatus): string {
   return `status = '${status}'`;
 }
 
+interface PageTerms {
+  readonly saleId: string;
+  /** The page's ids are above this one and below the other. */
+  readonly above: string;
+  readonly below: string;
+  readonly direction: 'ASC' | 'DESC';
+  readonly status: readonly OrderStatus[] | undefined;
+  /** The condition of `status`. */
+  readonly wanted: string;
+  readonly most: number;
+}
+
 function pageSql(saleId: string, query: OrderQuery, most: number): Sql {
   const { buyerId, reference, status } = query;
   const direction = query.order === 'oldest' ? 'ASC' : 'DESC';
   const [above, below] = rangeOf(query);
   const wanted = status === undefined ? 'true' : `(${status.map(conditionOf).join(' OR ')})`;
-  if (buyerId !== undefined) {
-    const buyer = [saleId, buyerId];
-    return {
-      text: `SELECT * FROM (${ofBuyer('sale_id = ? AND buyer_id = ?')}) o
-        WHERE order_id > ?::bigint AND order_id < ?::bigint AND ${wanted}
-          ${reference === undefined ? '' : 'AND reference = ?'}
-        ORDER BY order_id ${direction} LIMIT ${most}`,
-      values: [...buyer, ...buyer, ...buyer, above, below, ...(reference === undefined ? [] : [reference])],
-    };
-  }
-  if (reference !== undefined) {
-    // Sorted by an expression, so that no plan can walk through the sale by its ids until it has found enough matches.
-    return {
-      text: `SELECT * FROM orders WHERE sale_id = ? AND reference = ?
-          AND order_id > ?::bigint AND order_id < ?::bigint AND ${wanted}
-        ORDER BY order_id + 0 ${direction} LIMIT ${most}`,
-      values: [saleId, reference, above, below],
-    };
-  }
+  const terms = { saleId, above, below, direction, status, wanted, most } as const;
+  if (buyerId !== undefined) return buyerSql(terms, buyerId, reference);
+  return reference === undefined ? saleSql(terms) : referenceSql(terms, reference);
+}
+
+function buyerSql(terms: PageTerms, buyerId: string, reference: string | undefined): Sql {
+  const { saleId, above, below, direction, wanted, most } = terms;
+  const buyer = [saleId, buyerId];
+  return {
+    // An expression on the reference, so that no plan reads the orders of other buyers from its index.
+    text: `SELECT * FROM (${ofBuyer('sale_id = ? AND buyer_id = ?')}) o
+      WHERE order_id > ?::bigint AND order_id < ?::bigint AND ${wanted}
+        ${reference === undefined ? '' : "AND coalesce(reference, '') = ?"}
+      ORDER BY order_id ${direction} LIMIT ${most}`,
+    values: [...buyer, ...buyer, ...buyer, above, below, ...(reference === undefined ? [] : [reference])],
+  };
+}
+
+function referenceSql(terms: PageTerms, reference: string): Sql {
+  const { saleId, above, below, direction, status, wanted, most } = terms;
+  // Pairs, so that no plan can walk through the sale by its ids until it has found enough matches.
+  const matching = `FROM orders WHERE sale_id = ? AND reference IS NOT NULL
+    AND (reference COLLATE "C", order_id) > (?, ?::bigint) AND (reference COLLATE "C", order_id) < (?, ?::bigint)
+    ORDER BY reference COLLATE "C" ${direction}, order_id ${direction}`;
+  const values = [saleId, reference, above, reference, below];
+  if (status === undefined) return { text: `SELECT * ${matching} LIMIT ${most}`, values };
+  const last = direction === 'ASC' ? 'max' : 'min';
+  return {
+    // Materialized, so that the statuses don't lead a plan to another index.
+    text: `WITH scanned AS MATERIALIZED (SELECT * ${matching} LIMIT ${SCANNED_ORDERS})
+      SELECT o.*, edge FROM
+        (SELECT CASE WHEN count(*) = ${SCANNED_ORDERS} THEN ${last}(order_id) END AS edge FROM scanned) AS one
+        LEFT JOIN (SELECT * FROM scanned WHERE ${wanted} ORDER BY order_id ${direction} LIMIT ${most}) o ON true
+      ORDER BY o.order_id ${direction}`,
+    values,
+  };
+}
+
+function saleSql({ saleId, above, below, direction, status, wanted, most }: PageTerms): Sql {
   // Pairs, so that no plan can walk through the orders of all sales by their ids.
   const isEnded = status?.every((one) => ENDED_STATUSES.includes(one));
   const range = `FROM orders WHERE (sale_id, order_id) > (?, ?::bigint) AND (sale_id, order_id) < (?, ?::bigint)

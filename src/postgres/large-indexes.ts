@@ -18,7 +18,7 @@ const LARGE_INDEXES: Readonly<Record<string, string>> = {
   orders_ended_of_buyer: `CREATE INDEX CONCURRENTLY orders_ended_of_buyer ON orders (sale_id, buyer_id)
     WHERE one_per_buyer AND status IN ${ENDED}`,
   orders_ended: `CREATE INDEX CONCURRENTLY orders_ended ON orders (sale_id, order_id) WHERE status IN ${ENDED}`,
-  orders_with_reference: `CREATE INDEX CONCURRENTLY orders_with_reference ON orders (sale_id, reference, order_id)
+  orders_by_reference: `CREATE INDEX CONCURRENTLY orders_by_reference ON orders (sale_id, reference COLLATE "C", order_id)
     WHERE reference IS NOT NULL`,
 };
 

@@ -3,7 +3,7 @@
 DO $$
 BEGIN
   IF pg_relation_size('orders') < 64 * 1024 * 1024 THEN
-    CREATE INDEX orders_with_reference ON orders (sale_id, reference, order_id) WHERE reference IS NOT NULL;
+    CREATE INDEX orders_by_reference ON orders (sale_id, reference COLLATE "C", order_id) WHERE reference IS NOT NULL;
   END IF;
 END
 $$;

@@ -1,5 +1,6 @@
 /** Lists of orders over HTTP and on the command line. */
 import { expect, test } from 'vitest';
+import { BY } from '../../support/author.ts';
 import { callCli } from '../../support/cli/cli.ts';
 import type { TestNode } from '../../support/nodes/node.ts';
 import { onEachStore } from '../../support/nodes/stores.ts';
@@ -61,7 +62,9 @@ onEachStore(
       expect(idsOf(olderThanNewest)).toEqual([middle, oldest]);
       expect(idsOf(await list({ ...noted, buyer: 'bob' }))).toEqual([ids[1]]);
       expect(idsOf(await list({ reference: 'cart' }))).toEqual([]);
-      expect(idsOf(await list({ reference: '' }))).toEqual([]);
+      expect((await list({ reference: '' })).body.faults).toEqual([
+        { field: 'reference', problem: 'must not be empty' },
+      ]);
       expect((await list({ reference: 'two\nlines' })).body.faults).toMatchObject([{ field: 'reference' }]);
 
       await node.opsRequest(`/v1/orders/${ids[0]}/cancel`, { method: 'POST' });
@@ -84,6 +87,27 @@ onEachStore(
       const query = new URLSearchParams({ ...noted, format: 'csv' });
       const { body } = await node.opsRequest(`/v1/sales/${saleId}/orders/export?${query}`);
       expect((body as string).trim().split('\r\n')).toHaveLength(3);
+    });
+
+    test('the reference still finds the orders of an erased buyer and of an archived sale', async () => {
+      const { node } = stage;
+      const saleId = await stage.sale({ perBuyerLimit: 2 });
+      const noted = { reference: 'cart 4711' };
+      const { body } = await node.buy(saleId, 'ann', {}, noted);
+      const list = async (query: object) =>
+        (await node.opsRequest(`/v1/sales/${saleId}/orders?${new URLSearchParams({ ...noted, ...query })}`))
+          .body.orders;
+      const change = (action: 'close' | 'archive') => node.ops.change(saleId, { action }, BY);
+      expect(await list({ buyer: 'ann' })).toHaveLength(1);
+      await change('close');
+      const erasure = { method: 'POST', body: JSON.stringify({ buyerId: 'ann', saleId }) } as const;
+      expect(await node.opsRequest('/v1/erasures', erasure)).toMatchObject({ status: 200 });
+      expect(await list({ buyer: 'ann' })).toEqual([]);
+      const found = [{ orderId: body.orderId, buyerId: expect.stringMatching(/^erased-/), ...noted }];
+      expect(await list({})).toMatchObject(found);
+      await change('archive');
+      expect(await list({})).toMatchObject(found);
+      expect(await list({ status: 'unpaid' })).toMatchObject(found);
     });
 
     test('a query with invalid parameters is refused, and each fault is named', async () => {

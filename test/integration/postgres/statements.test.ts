@@ -11,6 +11,7 @@ import { beginDeletion } from '../../../src/deletion/begin-deletion.ts';
 import { finishDeletion } from '../../../src/deletion/finish-deletion.ts';
 import { Outbox } from '../../../src/events/outbox.ts';
 import { WebhookQueue } from '../../../src/events/webhook-queue.ts';
+import type { OrderQuery } from '../../../src/operations/order-list.ts';
 import { expireOrders } from '../../../src/orders/order-changes.ts';
 import { OrderService } from '../../../src/orders/order-service.ts';
 import { readOwnOrders, readOwnOrdersOfSale } from '../../../src/orders/own-orders.ts';
@@ -351,3 +352,43 @@ test('verify handles each order a few times, although Postgres has no statistics
   expect(Object.values(handled).some((rows) => rows >= orders)).toBe(true);
   expect(Object.entries(handled).filter(([, rows]) => rows > 6 * orders)).toEqual([]);
 }, 120_000);
+
+test('a page of a reference that very many orders share handles the orders of the page only', async () => {
+  const shared = 25_000;
+  await admin.query(`INSERT INTO sales (id, title, initial_stock, stock, segments, per_buyer_limit, starts_at, state, metadata)
+    VALUES ('shared', 'Shared', 50000, 10000, 1, 2, now(), 'closed', '{}')`);
+  await admin.query(`INSERT INTO orders (order_id, sale_id, buyer_id, quantity, status, one_per_buyer, reference)
+    SELECT 20000000 + n, 'shared', 'buyer-' || n / 2, 1, CASE WHEN n = ${shared} THEN 'cancelled' ELSE 'paid' END, false,
+      CASE WHEN n > ${shared} THEN 'other' ELSE 'campaign' END
+    FROM generate_series(1, ${shared + 100}) AS n`);
+  await admin.query('ANALYZE orders');
+  const orders = new OrderService({
+    db: shop.db,
+    backend: shop.backend,
+    buy: () => Promise.reject(new Error('nobody buys')),
+  });
+  const handled = async (query: OrderQuery) => {
+    const sent: Executed[] = [];
+    const collect = (one: Executed) => sent.push(one);
+    shop.db.on('query', collect);
+    const page = await orders.listOrders('shared', { reference: 'campaign', limit: 10, ...query });
+    shop.db.off('query', collect);
+    const { sql, bindings } = sent.find((one) => one.sql.includes('reference'))!;
+    const { rows } = await admin.query(`EXPLAIN (ANALYZE, FORMAT JSON) ${sql}`, [...bindings]);
+    return { page, rows: handledRows(rows[0]['QUERY PLAN'][0].Plan) };
+  };
+  for (const order of ['newest', 'oldest'] as const) {
+    const first = await handled({ order });
+    expect(first.page.orders).toHaveLength(10);
+    expect(first.rows).toBeLessThan(50);
+    expect((await handled({ order, after: first.page.next })).rows).toBeLessThan(50);
+    expect((await handled({ order, buyerId: 'buyer-7' })).rows).toBeLessThan(50);
+  }
+  const scanned = 20_000;
+  const cancelled = { order: 'oldest', status: ['cancelled'] } as const;
+  const beginning = await handled(cancelled);
+  expect(beginning.page.orders).toEqual([]);
+  expect(beginning.rows).toBeLessThan(5 * scanned);
+  const rest = await handled({ ...cancelled, after: beginning.page.next });
+  expect(rest.page).toMatchObject({ orders: [{ orderId: String(20_000_000 + shared) }], next: undefined });
+}, 60_000);

@@ -65,7 +65,7 @@ function searchForm(saleId, query) {
     if (orderId === '') {
       location.hash = saleHash(saleId, 'orders', {
         buyer: buyer.value.trim(),
-        reference: reference.value.trim(),
+        reference: reference.value,
         status: status.value,
         since: isoTime(since.value),
         until: isoTime(until.value),
