@@ -1,10 +1,10 @@
 /** Listeners at a real node: a crowd that buys beside them loses nothing, and they hold nothing up. */
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { BuyerClient, type SaleUpdate } from '../../../src/client/index.ts';
 import { connectionsWithin, openFilesLimit } from '../../../src/node/process/open-files.ts';
 import { BY } from '../../support/author.ts';
 import { until } from '../../support/fixtures.ts';
-import { ListeningCrowd } from '../../support/http/listening-crowd.ts';
+import { type CrowdSeen, ListeningCrowd } from '../../support/http/listening-crowd.ts';
 import { metric } from '../../support/http/metrics.ts';
 import { SaleListener } from '../../support/http/sale-listener.ts';
 import { type CrowdResult, crowd } from '../../support/nodes/crowd.ts';
@@ -13,16 +13,15 @@ import { embedded, expectSold, makeSale, redisAndPostgres } from '../../support/
 import { cpuSecondsOf, residentBytesOf } from '../../support/servers/process/process-table.ts';
 import { inTier } from '../../support/tier.ts';
 
-/** Fewer if this machine does not allow as many open files: half of the connections may be held by listeners. */
-const LISTENERS = Math.min(
-  inTier({ test: 500, release: 20_000 }),
-  Math.floor(connectionsWithin(openFilesLimit()) / 2),
-);
+const LISTENERS = inTier({ test: 500, release: 20_000 });
+/** Half of a node's connections may be held by listeners. So it takes several nodes if this machine allows few open files. */
+const NODES = Math.ceil(LISTENERS / Math.floor(connectionsWithin(openFilesLimit()) / 2));
+const OF_NODE = Math.ceil(LISTENERS / NODES);
 const BUYERS = inTier({ test: 1_500, release: 60_000 });
 /** Before what is compared, so that the second crowd does not meet a node that is faster by then. */
 const WARM_UPS = inTier({ test: 0, release: 1 });
 const CLIENTS = 200;
-const CONNECTIONS = String(2 * LISTENERS);
+const CONNECTIONS = String(2 * OF_NODE);
 const GRACE = { SHUTDOWN_GRACE_MS: '60000' };
 const END_LIMIT_MS = 30_000;
 
@@ -34,56 +33,72 @@ async function expectQuickStop(node: TestNode): Promise<void> {
   expect(Date.now() - began, 'milliseconds to the end').toBeLessThan(END_LIMIT_MS);
 }
 
-/** What a crowd's purchases cost, as one line. */
+const sum = (numbers: readonly number[]) => numbers.reduce((all, one) => all + one, 0);
+
+/** What a crowd's purchases at all nodes cost, as one line. */
 async function bought(
-  node: TestNode,
+  nodes: readonly TestNode[],
   saleId: string,
   listeners: number,
 ): Promise<{ result: CrowdResult; line: string }> {
-  const [cpu, began] = [cpuSecondsOf(node.pid), performance.now()];
+  const cpuOfAll = () => sum(nodes.map(({ pid }) => cpuSecondsOf(pid)));
+  const [cpu, began] = [cpuOfAll(), performance.now()];
   const buyers = Array.from({ length: BUYERS }, (_, i) => `buyer-${i}`);
-  const result = await crowd({ url: node.publicUrl, saleId, clients: CLIENTS, buyers });
+  const urls = nodes.map(({ publicUrl }) => publicUrl);
+  const result = await crowd({ url: urls, saleId, clients: CLIENTS, buyers });
   const seconds = (performance.now() - began) / 1_000;
   const sorted = result.answers.map(({ ms }) => ms).sort((a, b) => a - b);
   const at = (share: number) => sorted[Math.floor((sorted.length - 1) * share)]!.toFixed(1);
-  const cpuSeconds = cpuSecondsOf(node.pid) - cpu;
+  const cpuSeconds = cpuOfAll() - cpu;
+  const megabytes = sum(nodes.map(({ pid }) => residentBytesOf(pid))) / 2 ** 20;
   const line =
     `${listeners} listeners: ${Math.round(BUYERS / seconds)} purchases/s, p50 ${at(0.5)} ms, p99 ${at(0.99)} ms, ` +
     `${((cpuSeconds / BUYERS) * 1e6).toFixed(1)} µs of processor time for each, ${Math.round((100 * cpuSeconds) / seconds)} % of a core, ` +
-    `${Math.round(residentBytesOf(node.pid) / 2 ** 20)} MB resident`;
+    `${Math.round(megabytes)} MB resident in ${nodes.length} nodes`;
   return { result, line };
 }
 
 test(`beside ${LISTENERS} listeners a crowd gets all that it buys, and each listener hears the end of it`, async () => {
-  await using node = await startTestNode({
-    ...(await redisAndPostgres()),
-    env: { ...GRACE, WORKERS: '1', MAX_CONNECTIONS: CONNECTIONS },
-  });
+  const stores = await redisAndPostgres();
+  const env = { ...GRACE, WORKERS: '1', MAX_CONNECTIONS: CONNECTIONS };
+  const nodes: TestNode[] = [];
+  for (let i = 0; i < NODES; i++) {
+    const node = await startTestNode({ ...stores, env });
+    onTestFinished(() => node[Symbol.asyncDispose]());
+    nodes.push(node);
+  }
+  const [first] = nodes as [TestNode];
   for (let i = 0; i < WARM_UPS; i++)
-    await bought(node, await makeSale(node, { stock: BUYERS, segments: 8 }), 0);
-  const alone = await bought(node, await makeSale(node, { stock: BUYERS, segments: 8 }), 0);
-  const saleId = await makeSale(node, { stock: BUYERS, segments: 8 });
-  using listening = new ListeningCrowd(node.publicUrl, saleId, LISTENERS);
-  const all = (what: string, condition: (seen: Awaited<ReturnType<typeof listening.seen>>) => boolean) =>
-    until(async () => condition(await listening.seen()), { what, timeoutMs: 100_000 });
-  await all('all listen', ({ left }) => left[BUYERS] === LISTENERS);
-  expect(await metric(node, 'stockade_listeners')).toBe(LISTENERS);
-  using refused = new SaleListener(portOf(node), saleId);
+    await bought(nodes, await makeSale(first, { stock: BUYERS, segments: 8 }), 0);
+  const alone = await bought(nodes, await makeSale(first, { stock: BUYERS, segments: 8 }), 0);
+  const saleId = await makeSale(first, { stock: BUYERS, segments: 8 });
+  const crowds = nodes.map(({ publicUrl }) => new ListeningCrowd(publicUrl, saleId, OF_NODE));
+  onTestFinished(() => {
+    for (const one of crowds) one[Symbol.dispose]();
+  });
+  const all = (what: string, condition: (seen: CrowdSeen) => boolean) =>
+    until(async () => (await Promise.all(crowds.map((one) => one.seen()))).every(condition), {
+      ...{ what, timeoutMs: 100_000 },
+    });
+  const each = (name: string) => Promise.all(nodes.map((node) => metric(node, name)));
+  await all('all listen', ({ left }) => left[BUYERS] === OF_NODE);
+  expect(await each('stockade_listeners')).toEqual(nodes.map(() => OF_NODE));
+  using refused = new SaleListener(portOf(first), saleId);
   await until(() => refused.status === 503, { what: 'one more is refused' });
-  expect(await metric(node, 'stockade_listeners_refused_total')).toBe(1);
+  expect(await metric(first, 'stockade_listeners_refused_total')).toBe(1);
 
-  const beside = await bought(node, saleId, LISTENERS);
+  const beside = await bought(nodes, saleId, NODES * OF_NODE);
   console.log(`${alone.line}\n${beside.line}`);
   expect(beside.result.codes).toEqual({ committed: BUYERS });
-  await expectSold(node, saleId, BUYERS);
-  await all('all know that nothing is left', ({ left }) => left[0] === LISTENERS);
-  expect(await listening.seen()).toMatchObject({ closed: 0, refused: 0 });
-  expect(await metric(node, 'stockade_connections_refused_total')).toBe(0);
+  await expectSold(first, saleId, BUYERS);
+  await all('all know that nothing is left', ({ left }) => left[0] === OF_NODE);
+  await all('none was closed or refused', ({ closed, refused }) => closed === 0 && refused === 0);
+  expect(await each('stockade_connections_refused_total')).toEqual(nodes.map(() => 0));
 
-  await node.ops.change(saleId, { action: 'close' }, BY);
-  await all('all know that it is over', ({ ended }) => ended === LISTENERS);
-  await until(async () => (await metric(node, 'stockade_listeners')) === 0, { what: 'nobody listens' });
-  await expectQuickStop(node);
+  await first.ops.change(saleId, { action: 'close' }, BY);
+  await all('all know that it is over', ({ ended }) => ended === OF_NODE);
+  await until(async () => sum(await each('stockade_listeners')) === 0, { what: 'nobody listens' });
+  await Promise.all(nodes.map(expectQuickStop));
 });
 
 describe('on the embedded default', () => {
