@@ -1,8 +1,11 @@
+import { monotonicMs } from './monotonic.ts';
 import { rest } from './rest.ts';
 
 export interface RoundsOptions {
   /** The pause between two rounds, in milliseconds. */
   readonly everyMs: number;
+  /** Whether that time is from the beginning of one round to that of the next. A round that takes longer is followed by the next one at once. */
+  readonly isSteady?: boolean;
   /** Whether there is a pause before the first round, too. */
   readonly beginsWithPause?: boolean;
   /** One round of work, which ends early if the signal aborts. @returns whether the next one is to follow at once */
@@ -10,7 +13,7 @@ export interface RoundsOptions {
   failed(error: unknown): void;
 }
 
-/** Runs rounds of work one after the other, with a pause after each, until it is stopped. */
+/** Runs rounds of work one after the other, with a pause between them, until it is stopped. */
 export class Rounds {
   readonly #options: RoundsOptions;
   readonly #end = new AbortController();
@@ -31,15 +34,17 @@ export class Rounds {
   }
 
   async #keepRunning(): Promise<void> {
-    const { everyMs, beginsWithPause = false } = this.#options;
+    const { everyMs, isSteady = false, beginsWithPause = false } = this.#options;
     const { signal } = this.#end;
     if (beginsWithPause) await rest(everyMs, signal);
     while (!signal.aborted) {
+      const began = monotonicMs();
       const isMore = await this.#options.round(signal).catch((error) => {
         this.#options.failed(error);
         return false;
       });
-      await rest(isMore ? 0 : everyMs, signal);
+      const pauseMs = isSteady ? everyMs - (monotonicMs() - began) : everyMs;
+      await rest(isMore ? 0 : pauseMs, signal);
     }
   }
 }

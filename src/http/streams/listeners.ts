@@ -6,6 +6,7 @@
  *   state.
  * - Listeners hold a share of the connections only (server/connections.ts).
  */
+import { monotonicMs } from '../../lib/monotonic.ts';
 import { rest } from '../../lib/rest.ts';
 import { EVENT_STREAM, headOf, type Push } from '../server/problem.ts';
 
@@ -17,8 +18,10 @@ export const SILENT_MS = 3_500;
 const MIN_PART = 64;
 /** With many listeners, an event is written in this many parts. */
 const PARTS = 100;
-/** From one part to the next. All parts together take half a second. */
-const PART_PAUSE_MS = 5;
+/** From the beginning of one part to that of the next. All parts together take half a second. */
+const PART_EVERY_MS = 5;
+/** A worker that is behind goes on after this time, in which it does what else has come. */
+const LEAST_PAUSE_MS = 1;
 /**
  * After what time, in milliseconds, a browser connects again. Each listener is sent one of them, so that the listeners of a node
  * that stops do not all come to the next one at once.
@@ -111,12 +114,14 @@ export async function inParts<L>(
 ): Promise<void> {
   const size = Math.max(MIN_PART, Math.ceil(listeners.size / PARTS));
   let part: L[] = [];
+  let dueAt = monotonicMs();
   for (const listener of listeners) {
     part.push(listener);
     if (part.length < size) continue;
     await tell(part);
     part = [];
-    await rest(PART_PAUSE_MS, signal);
+    dueAt += PART_EVERY_MS;
+    await rest(Math.max(LEAST_PAUSE_MS, dueAt - monotonicMs()), signal);
   }
   if (part.length > 0) await tell(part);
 }

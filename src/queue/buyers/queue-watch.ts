@@ -58,6 +58,7 @@ export class QueueWatch {
     this.settings = parts.settings;
     this.#rounds = new Rounds({
       everyMs: EVERY_MS,
+      isSteady: true,
       beginsWithPause: true,
       round: () => this.#round(),
       failed: (error) => parts.fault(error),

@@ -53,6 +53,35 @@ describe('rounds', () => {
     await vi.waitFor(() => expect(signals.length).toBeGreaterThan(0));
   });
 
+  it('have no pause after a round that takes longer than its time, if they are steady', async () => {
+    let end = () => {};
+    running = new Rounds({
+      ...{ everyMs: SHORT_MS, isSteady: true },
+      round: (signal) => {
+        signals.push(signal);
+        return new Promise((resolve) => (end = () => resolve(false)));
+      },
+      failed: (error) => failures.push(error),
+    });
+    running.start();
+    await vi.waitFor(() => expect(signals).toHaveLength(1));
+    const beganAt = performance.now();
+    await vi.waitFor(() => expect(performance.now() - beganAt).toBeGreaterThan(SHORT_MS));
+    end();
+    expect(await begun()).toBe(2);
+    end();
+  });
+
+  it('have the rest of their time as a pause, if they are steady', async () => {
+    running = new Rounds({
+      ...{ everyMs: LONG_MS, isSteady: true },
+      round: async (signal) => signals.push(signal) === 0,
+      failed: (error) => failures.push(error),
+    });
+    running.start();
+    expect(await begun()).toBe(1);
+  });
+
   it('have no pause while there is more to do', async () => {
     start(LONG_MS, async (number) => number < 4);
     expect(await begun()).toBe(4);

@@ -107,6 +107,7 @@ class LivePlacesOfSale {
     this.#emptied = emptied;
     this.#rounds = new Rounds({
       everyMs: EVERY_MS,
+      isSteady: true,
       beginsWithPause: true,
       round: (signal) => this.#round(signal),
       failed: (error) => this.#failed(error),
