@@ -144,10 +144,12 @@ function meterOf(program: ChildProcess): () => Promise<number> {
 
 async function leaveOneByOne({ node }: Stage, signal: AbortSignal): Promise<void> {
   const askers = await Askers.open(node.publicUrl, 1);
+  let dueAt = performance.now();
   // The first place has the unit.
   for (let i = 1; i < AHEAD && !signal.aborted; i++) {
     await askers.ask({ method: 'DELETE', path: `/v1/sales/${SALE}/place`, buyerId: `leaver-${i}` });
-    await delay(EVERY_MS, undefined, { signal }).catch(() => {});
+    dueAt += EVERY_MS;
+    await delay(Math.max(0, dueAt - performance.now()), undefined, { signal }).catch(() => {});
   }
   askers.close();
 }
