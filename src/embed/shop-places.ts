@@ -39,6 +39,8 @@ export interface BuyersPlace {
   readonly rank?: number | undefined;
   /** How many take part in the draw so far. Only before the draw. */
   readonly entries?: number | undefined;
+  /** Proves which entry in the file of the draw is this buyer's. In the answer to `join`, while it waits for its turn in a draw. */
+  readonly salt?: string | undefined;
   /** Buyers ahead who are present. Only while it waits. */
   readonly ahead?: number | undefined;
   /** How long it waits if offers go on as in the last minute, and the standard error of that. Absent while too little is known. */

@@ -96,6 +96,8 @@ export type Place = {
   readonly rank?: number | undefined;
   /** How many take part in the draw so far. Only before the draw */
   readonly entries?: number | undefined;
+  /** Proves that the entry in the draw is this buyer’s. Only while the place waits; never in the stream, nor in most answers to a request with Place-Token */
+  readonly salt?: string | undefined;
   /** Present buyers ahead. Only while it waits, and not before a draw */
   readonly ahead?: number | undefined;
   /** How long it will wait if offers go on as in the last minute. Left out if too little is known */

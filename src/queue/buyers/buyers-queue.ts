@@ -131,7 +131,7 @@ export class BuyersQueue {
     const { watch } = this.#watch(record);
     if (!watch.isReady) await withTimeout(this.#parts.deadlineMs, watch.ready());
     watch.heard(place.number);
-    return watch.tell(place);
+    return { ...watch.tell(place), salt: watch.saltOf(place) };
   }
 
   #watch({ sale }: SaleRecord): Watched {

@@ -19,6 +19,11 @@ export interface ToldPlace {
   readonly rank?: number | undefined;
   /** How many take part in the draw so far; only before the draw. */
   readonly entries?: number | undefined;
+  /**
+   * Proves that the entry in the draw is this buyer's (draw/entry-digest.ts), as 32 hexadecimal characters. Only while it waits, and only
+   * if it was read: an answer from memory must stay cheap.
+   */
+  readonly salt?: string | undefined;
   /** Buyers ahead who are present; only while it waits. */
   readonly ahead?: number | undefined;
   /** Only while it waits, and if enough is known. */

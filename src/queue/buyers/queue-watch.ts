@@ -14,8 +14,10 @@ import type { QueueSettings } from '../../engine/contract.ts';
 import { monotonicMs } from '../../lib/monotonic.ts';
 import { Rounds } from '../../lib/rounds.ts';
 import type { Database } from '../../postgres/database.ts';
+import { entrySalt } from '../draw/entry-digest.ts';
 import { orderOf } from '../drawing.ts';
 import { DrawnLine, FifoLine, type Line } from '../line.ts';
+import type { Place } from '../place.ts';
 import { markPresent, readPresent } from '../presence.ts';
 import { NEAR_RANKS, type QueueState, readQueue } from '../queue-state.ts';
 import { OfferRate } from './offer-rate.ts';
@@ -114,6 +116,13 @@ export class QueueWatch {
       state: isHopeless ? 'hopeless' : 'waiting',
       estimate: isHopeless || state.isStopped ? undefined : this.#rate.until(ahead + 1),
     };
+  }
+
+  /** @returns `undefined` for a place that takes part in no draw. To be called after `ready`. */
+  saltOf({ number, buyerId }: Pick<Place, 'number' | 'buyerId'>): string | undefined {
+    const { saleId, draw } = this.#picture!.state;
+    const isEntry = draw.drawn ? number <= draw.drawn.entries : this.settings.order === 'draw';
+    return isEntry ? entrySalt(draw.saltKey, { saleId, number, buyerId }) : undefined;
   }
 
   stop(): Promise<void> {

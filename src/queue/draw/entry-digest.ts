@@ -4,8 +4,8 @@
  *   salt   = HMAC-SHA-256(salt key, "sale number buyer"), its first 16 bytes as hexadecimal characters
  *   digest = SHA-256("salt sale number buyer"), as hexadecimal characters
  *
- * The salt is secret, so nobody can try out ids until one fits. No route tells it to its buyer, who could show with it that an
- * entry is theirs. When a buyer is erased, the digest is stored with the entry: the id is gone, and the draw can still be
+ * The salt is secret, so nobody can try out ids until one fits. Only its buyer is told it, who can show with it that an entry is
+ * theirs. When a buyer is erased, the digest is stored with the entry: the id is gone, and the draw can still be
  * checked. The holder of the salt key can try out ids for as long as the key exists. It is not deleted.
  *
  * Ids have no spaces, so different values always give different texts.

@@ -1,4 +1,5 @@
 /** Operators see a queue and control its offers, at the ops port and on the command line. */
+import { createHash } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -158,7 +159,16 @@ describe('on the command line', () => {
 
   test('the file of a draw is written, and it is right', async () => {
     const id = await makeSale(node, { stock: 1, ...QUEUE, queue: 'draw', startsAt: LATER });
-    await queue(id, buyers(1_500));
+    await queue(id, buyers(1_499));
+    const enter = () =>
+      node.request(`/v1/sales/${id}/place`, { method: 'POST', headers: { 'x-buyer-id': 'ann' } });
+    const { number, salt, placeToken } = (await enter()).body;
+    expect((await enter()).body).toMatchObject({ number, salt });
+    const polled = await node.request(`/v1/sales/${id}/place`, {
+      headers: { 'x-buyer-id': 'ann', 'place-token': placeToken },
+    });
+    expect(polled.body).toMatchObject({ number, state: 'waiting' });
+    expect(polled.body).not.toHaveProperty('salt');
     const { commitment } = (await look(id)).body.draw;
     const env = { OPS_URL: node.opsUrl, OPS_TOKEN: node.opsToken };
     expect(await callCli(['queue', 'draw', id], { env })).toMatchObject({
@@ -170,6 +180,8 @@ describe('on the command line', () => {
     for (const [way, env] of ways()) {
       const { exitCode, stdout } = await callCli(['queue', 'draw', id], { env });
       expect(exitCode, way).toBe(0);
+      const digest = createHash('sha256').update(`${salt} ${id} ${number} ann`).digest('hex');
+      expect(stdout, way).toContain(`"number":${number},"digest":"${digest}"`);
       writeFileSync(join(folder, 'draw.ndjson'), stdout);
       const check = await callCli(['queue', 'check', 'draw.ndjson', '--commitment', commitment], {
         cwd: folder,

@@ -24,10 +24,11 @@ export function placeReply(
   place: ToldPlace,
   placeToken?: string,
 ): Reply {
-  return { status: 200, head: HEAD, body: JSON.stringify(placeJson(signers, holder, place, placeToken)) };
+  const json = { ...placeJson(signers, holder, place, placeToken), salt: place.salt };
+  return { status: 200, head: HEAD, body: JSON.stringify(json) };
 }
 
-/** @param placeToken of this place, if the caller has it already */
+/** Without the salt, which answers from memory do not have. @param placeToken of this place, if the caller has it already */
 export function placeJson(
   { places, offers }: PlaceSigners,
   holder: Holder,
