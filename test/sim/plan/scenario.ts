@@ -89,7 +89,7 @@ const CLUSTER = 3;
 /** Every third seed has a squall: weather in which one kind of bug shows. Other seeds are not affected. */
 const SQUALL_EVERY = 3;
 
-/** Of the remaining seeds, every ninth has a dealing: the fourth of nine. */
+/** Every ninth seed has a dealing: the fourth of nine, which never has a squall. */
 const DEALINGS_EVERY = 9;
 const DEALINGS_FIRST = 4;
 
