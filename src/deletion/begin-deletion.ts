@@ -1,6 +1,6 @@
 /**
  * Begins to delete an archived sale: from then on no reader sees it. States and crash points of a deletion:
- * docs/internals/leaving.md.
+ * docs/internals/deletion.md.
  */
 import type { Knex } from 'knex';
 import type { Backend, SaleState } from '../engine/contract.ts';

@@ -1,8 +1,8 @@
 /**
- * Erases buyers: replaces their ids by pseudonyms, another in each sale. A sale in the backend is rebuilt for this: the
+ * Erases buyers: replaces their ids by pseudonyms, a different one in each sale. A sale in the backend is rebuilt for this: the
  * transaction that begins the next generation replaces the ids, and then the backend is loaded with the pseudonyms. An
  * archived sale is in Postgres alone, so one transaction is enough. States, crash points and what is left of an id:
- * docs/internals/leaving.md.
+ * docs/internals/erasure.md.
  *
  *   asked ──the sale is closed, or the operator wants it while it sells──> due ──next generation──> erased
  *                                                     └──archived: one transaction──> erased

@@ -1,5 +1,5 @@
 -- A sale can be deleted: first it is hidden, then its orders are deleted page by page, and at last its row
--- (docs/internals/leaving.md).
+-- (docs/internals/deletion.md).
 ALTER TABLE sales ADD COLUMN deleting_since timestamptz;
 COMMENT ON COLUMN sales.deleting_since IS 'Since when it is being deleted. From then on no reader may see it, nor its orders.';
 -- Short: the expiry of orders, which looks at all sales, reads it each time.

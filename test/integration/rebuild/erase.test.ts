@@ -216,7 +216,7 @@ describe('a sale that is not closed', () => {
     });
     await expectGone(id);
     expect(sync.seen.rebuilds.at(-1)).toMatchObject({ again: false });
-    // As docs/internals/leaving.md says: a repetition of the purchase is a new purchase.
+    // As docs/internals/erasure.md says: a repetition of the purchase is a new purchase.
     expect((await till.buy(id, ANNA, { key: `${ANNA}-1` })).code).toBe('committed');
     expect(await shop.service.show(id)).toMatchObject({ committedOrders: 4, remaining: 16 });
     expect(await shop.service.verify(id)).toMatchObject({ ok: true });
