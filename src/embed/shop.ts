@@ -19,8 +19,8 @@ export interface NewPurchase {
   /** Units, 1 to the sale's limit per buyer; all or nothing. Default 1. */
   readonly quantity?: number | undefined;
   /**
-   * An idempotency key of this purchase, 1 to 128 visible ASCII characters that do not begin with `retake:`. The same key again
-   * gives the same answer. Without a key, an `unknown` purchase can't be settled.
+   * An idempotency key of this purchase, 1 to 128 visible ASCII characters that do not begin with `retake:` or `place:`. The same
+   * key again gives the same answer. Without a key, an `unknown` purchase can't be settled.
    */
   readonly key?: string | undefined;
   /**
