@@ -20,7 +20,10 @@
  * - ticket: the number of a lane's attempt. A segment refuses a ticket that is not newer than the last one it has
  *   seen from that lane, so that an abandoned batch cannot execute late.
  * - fencing token: a number that grows with each holder of a lock. A write under the lock must carry it.
- * - board: the sold-out board of a node. epoch: a sale's counter of "stock came back" events.
+ * - board: the sold-out board of a node. epoch: a sale's counter. It rises whenever units come back, at each change of the
+ *   sale's state or rules, and at each publication.
+ * - rules: what decides, besides the stock, who may buy: window, purchase token, limit per buyer, queue. Each take names the
+ *   rules by which its orders were admitted.
  * - purchase token: permission for one buyer to buy in one sale and generation for a short time. Some sales require
  *   it.
  * - retake: a take of the units of an order that was paid after it had expired.
@@ -28,13 +31,13 @@
  * - order log: the append-only log of a segment's takes. entry: one batch in it; its sequence number counts from 1.
  *   tail: the first order id of an entry; it identifies the entry. head: a log's newest entry.
  * - hint: the message that a log has grown. It may be lost.
- * - cursor: how far Postgres has applied a segment's log. watermark: the newest cursor that a node knows.
+ * - cursor: how far Postgres has applied a segment's log. watermark: the message that says so; it names the entries.
  * - return: units of an order that has ended (cancelled, expired, refunded, rejected), on their way from Postgres
  *   back to its home segment. compensation: the step that puts them there.
  * Moving units
  * - supplied: the units put into a segment, minus those moved out. Always equal to `left` + `taken`.
- * - transfer: a move of units between segments. refill: a transfer to an empty home segment because a buyer waits
- *   there. rebalance: transfers that an operator or a timer starts.
+ * - transfer: a move of units between segments. refill: a transfer to a home segment that has too few units for a buyer
+ *   who waits there. rebalance: transfers that an operator or a timer starts.
  * - movement: an operator's change of a sale, one row of the ledger. share: one segment's part of its units.
  * Building
  * - generation: how often a sale's state in the backend has been built from Postgres. stale: of another generation,

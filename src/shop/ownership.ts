@@ -24,7 +24,8 @@
  * different Redises: this process does not start. If their common Redis was emptied, the others set the mark meanwhile, and
  * this process joins them. A stock inside a process belongs to that process alone and is handled in the same way.
  *
- * "Used" is the change counter, which is in the same slot as the mark: a cluster that loses a server loses both.
+ * Redis was "used" if it has the change counter. Counter and mark are in the same slot: a cluster that loses a server
+ * loses both or none.
  *
  * Crash points. Between mark and prefix: the mark is this database's, and the next claim stores the prefix. Two
  * databases that find the same Redis without a mark: one sets the mark, the other reads it and is refused. Two
@@ -33,8 +34,8 @@
  *
  * adopt: an operator states that the two belong together from now on. First the backend's sales that have this
  * database's ids but belong to another one are removed, then the mark is set, then the prefix. If the process dies in
- * between, the stores may still not belong together, and processes are refused as before: adopt again. Sales with other ids stay, because keys can't be
- * listed; each is removed when this database creates a sale with its id.
+ * between, the stores may still not belong together, and processes are refused as before: adopt again. Sales with other
+ * ids stay, because keys can't be listed; each is removed when this database creates a sale with its id.
  *
  * Not detected: a copy of a database (dump and restore, a template) has its identity, and is the same shop for Redis.
  * Two processes that start at the same time with two empty Redises, when none runs yet. A running process whose

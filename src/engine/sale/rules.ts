@@ -1,8 +1,8 @@
 /**
  * The rules by which a node admits purchases before it asks Redis: the sale's window, whether purchases need a
- * purchase token, the limit per buyer, and whether only the queue buys. Every node keeps them in memory, and learns of a change a moment late. So
- * each take names the rules by which its orders were admitted, and a segment refuses orders that were admitted by
- * other rules. When a change is answered, no node sells by the old rules any more.
+ * purchase token, the limit per buyer, and whether only the head of a queue may buy. Every node keeps them in memory,
+ * and learns of a change a moment late. So each take names the rules by which its orders were admitted, and a segment
+ * refuses orders that were admitted by other rules. When a change is answered, no node sells by the old rules any more.
  *
  *   changed in Postgres ──segments──> their rules are new ──record──> nodes learn them ──> the change is answered
  *
@@ -23,12 +23,12 @@
  * The limit is also a field of each segment, which the takes apply to the buyers' records. One script writes it together
  * with the rules, so a segment with the rules of Postgres has the limit of Postgres.
  *
- * Rules are compared as text and not by a counter: writing the same rules twice, or going back to earlier ones, needs
- * no order. A version that does not know rules writes records without them. Then takes name none and segments compare
+ * Rules are compared as text and not by a counter. So it does not matter whether the same rules are written twice, or
+ * earlier ones again. A version that does not know rules writes records without them. Then takes name none and segments compare
  * none, until the reconciler has set them.
  *
- * A change that admits more purchases, such as a higher limit, is not as strict: a node that was not notified refuses by the old rules,
- * without asking Redis, until its next poll (at most BOARD_REPAIR_MS).
+ * A change that admits more purchases, such as a higher limit, is not as strict: a node that was not notified refuses
+ * by the old rules, without asking Redis, until its next poll (at most BOARD_REPAIR_MS).
  */
 import type { Sale } from '../contract.ts';
 
