@@ -1,5 +1,6 @@
 /**
- * Ends the places whose turn came while their buyers were absent. The offers do not wait for that: there may be a million of them.
+ * Ends the places whose turn came while their buyers were absent. Offers do not wait for that, because there may be a million such
+ * places.
  *
  *   head ──absent, absent, absent …──> a present place, which has its offer
  *          └──some of them in each round ──> left

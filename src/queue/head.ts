@@ -128,7 +128,7 @@ export class QueueHead {
 
   async #lineOf({ sale }: QueuedSale, state: QueueState): Promise<Line> {
     const { db, events } = this.#options;
-    // An order that was drawn stands, whatever the sale says now.
+    // Once it is drawn, the order stays, also if the sale is set to another order now.
     if (sale.queue!.order === 'fifo' && !state.draw.drawn) return new FifoLine(sale.id);
     const known = this.#lines.get(sale.id);
     if (known) return known;
@@ -212,7 +212,7 @@ async function tell(
        offers_made = offers_made + ?, allowed = CASE WHEN is_stopped THEN greatest(0, allowed - ?) ELSE allowed END,
        told_at = now()
      WHERE sale_id = ?`,
-    // Not the newest number of now: places that were given meanwhile wait.
+    // Not the newest number as of now: places that were given meanwhile wait.
     [first === undefined ? lastNumber : first - 1, hopelessFrom ?? null, free, made, made, saleId],
   );
 }

@@ -42,8 +42,8 @@ function placeOf(row: RawPlace): Place {
 }
 
 /**
- * Gives each buyer a place behind all others. A buyer that has one which waits or has an offer keeps it, whatever quantity it asks
- * for now.
+ * Gives each buyer a place behind all others. A buyer whose place still waits or has an offer keeps that place, also if it now asks
+ * for another quantity.
  * @param wishes no two of the same buyer
  * @returns by buyer. A buyer is missing if the queue is full, off, or over
  */

@@ -57,7 +57,7 @@ interface RawQueue {
   drawn_at: Date | null;
 }
 
-/** Offers so far behind the head are expected, and not noted: as many as the head makes in one round (head.ts). */
+/** Offers up to this many ranks behind the head are always possible, so no reach is stored for them. One round makes no more (head.ts). */
 export const NEAR_RANKS = 2_048;
 
 const optional = (value: string | number | null) => (value === null ? undefined : Number(value));

@@ -4,9 +4,10 @@
  *
  *   first asked ──> read ──> answers ──a second later──> read again …  ──nobody has asked for IDLE_MS──> forgotten
  *
- * A place behind the head waits, and that is all that there is to know. Only a place whose turn may have come is read, together
- * with all others that are asked for at the time. The head tells how far it is after it has made the offers, so for a moment there
- * may be offers behind it: NEAR_RANKS are read too, or as many as the head has noted as its reach.
+ * A place behind the head waits: nothing of it must be read to say so. Only a place whose turn may have come is read, together
+ * with all others that are asked for at the time. The head reports its position after it has made the offers, so for a moment
+ * there may be offers behind that position. So the places up to NEAR_RANKS behind it are read too, or up to the reach that the
+ * head has stored.
  *
  * Those who ask are present. Their marks are collected, and written once a second.
  */
