@@ -28,7 +28,7 @@ import { NotExecuted, OutcomeUnknown } from '../errors.ts';
 import { MAX_BATCH_ORDERS } from '../limits.ts';
 import { NO_RULES } from '../sale/rules.ts';
 import { type LivePurchase, NO_PURCHASES } from './purchase.ts';
-import { isHopeless } from './refuse.ts';
+import { isRefusedWhenSoldOut } from './refuse.ts';
 import {
   type AttemptReply,
   type HandedBack,
@@ -194,7 +194,7 @@ export class Lane {
       const purchase = this.#queue.shift();
       if (!purchase) break;
       if (purchase.settled) continue;
-      if (isSoldOut && isHopeless(purchase)) purchase.refuse({ code: 'sold_out' });
+      if (isSoldOut && isRefusedWhenSoldOut(purchase)) purchase.refuse({ code: 'sold_out' });
       else if (purchase.rules !== rules) outdated.push(purchase);
       else if (this.#name(purchase)) batch.push(purchase);
     }
@@ -245,7 +245,8 @@ export class Lane {
     return this.#sale.refills(async () => {
       if (this.settlement.isRetired) return undefined;
       if (this.#parts.board.isSoldOut(this.#sale.slot)) {
-        for (const purchase of asked) if (isHopeless(purchase)) purchase.refuse({ code: 'sold_out' });
+        for (const purchase of asked)
+          if (isRefusedWhenSoldOut(purchase)) purchase.refuse({ code: 'sold_out' });
       }
       const open = this.#unsettled(asked);
       return open.length === asked.length ? this.#refillAndTake(asked) : undefined;

@@ -6,7 +6,7 @@
  * | comes from its caller, at once or after its sale was looked up | `judge` |
  * | has waited for a rebuild or for new rules | `judge`; it keeps its precheck unless the rules have changed |
  * | is made by Stockade for a buyer (`onBehalf`) | `judge`, without queue, board, window and token |
- * | leaves the queue, or needs a refill, and the sale has sold out meanwhile | `isHopeless` |
+ * | leaves the queue, or needs a refill, and the sale has sold out meanwhile | `isRefusedWhenSoldOut` |
  *
  * `judge` checks in this order: quantity, queue, board, closed, window, paused, purchase token. The token comes last, because its
  * check costs most. The result of that check is the precheck. It is made once: a purchase that was let in stays so even if the
@@ -59,8 +59,8 @@ export function judge(
   return { refusal: refusal ?? precheck, isFinal: false, precheck };
 }
 
-/** Whether a purchase that waits for its take can be refused because the board says sold out. */
-export function isHopeless({ key, isUnsent }: Pick<LivePurchase, 'key' | 'isUnsent'>): boolean {
+/** Whether a purchase that waits for its take is refused when its sale is sold out: it repeats no other, and nothing was sent for it. */
+export function isRefusedWhenSoldOut({ key, isUnsent }: Pick<LivePurchase, 'key' | 'isUnsent'>): boolean {
   return key === '' && isUnsent;
 }
 

@@ -1,6 +1,11 @@
 import { describe, expect, it, vi } from 'vitest';
 import type { Outcome, Purchase, Sale, SaleState, TokenFault } from '../../../../src/engine/contract.ts';
-import { isFinal, isHopeless, judge, type SaleFacts } from '../../../../src/engine/purchase/refuse.ts';
+import {
+  isFinal,
+  isRefusedWhenSoldOut,
+  judge,
+  type SaleFacts,
+} from '../../../../src/engine/purchase/refuse.ts';
 import { aLivePurchase, aPurchase } from '../../../support/engine/purchases.ts';
 import { aSale } from '../../../support/shop/sales.ts';
 
@@ -175,16 +180,16 @@ describe('the precheck', () => {
 
 describe('while a purchase is queued and the board closes', () => {
   it('it is refused if it was never sent, and no key may name an order', () => {
-    expect(isHopeless(aLivePurchase())).toBe(true);
-    expect(isHopeless(aLivePurchase({ key: 'click' }))).toBe(false);
+    expect(isRefusedWhenSoldOut(aLivePurchase())).toBe(true);
+    expect(isRefusedWhenSoldOut(aLivePurchase({ key: 'click' }))).toBe(false);
     const sent = aLivePurchase();
     sent.send();
-    expect(isHopeless(sent)).toBe(false);
+    expect(isRefusedWhenSoldOut(sent)).toBe(false);
     sent.requeue();
-    expect(isHopeless(sent)).toBe(true);
+    expect(isRefusedWhenSoldOut(sent)).toBe(true);
     sent.send();
     sent.lose();
-    expect(isHopeless(sent)).toBe(false);
+    expect(isRefusedWhenSoldOut(sent)).toBe(false);
   });
 });
 
