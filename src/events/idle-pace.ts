@@ -1,12 +1,12 @@
 /**
- * How long the relay rests after it has found nothing. While there are events, the next one waits for IDLE_MS at most. When
- * there was none for LIVELY_MS, the relay looks less often, because each look costs a statement of Postgres.
+ * How long the relay rests after it has found nothing. While there are events, the next one waits for IDLE_MS at most. If there
+ * was none for QUIET_AFTER_MS, the relay looks less often, because each look costs a statement of Postgres.
  */
 
 const IDLE_MS = 100;
 /** An event of an idle shop waits for this long at most in each of the two loops. */
 const QUIET_MS = 250;
-const LIVELY_MS = 10_000;
+const QUIET_AFTER_MS = 10_000;
 
 export class IdlePace {
   #foundAtMs: number;
@@ -21,7 +21,7 @@ export class IdlePace {
    * @returns how long to rest, in milliseconds
    */
   restMs(restMs: number | undefined, nowMs: number): number {
-    if (restMs === undefined) return nowMs - this.#foundAtMs < LIVELY_MS ? IDLE_MS : QUIET_MS;
+    if (restMs === undefined) return nowMs - this.#foundAtMs < QUIET_AFTER_MS ? IDLE_MS : QUIET_MS;
     this.#foundAtMs = nowMs;
     return restMs;
   }
