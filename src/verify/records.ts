@@ -28,7 +28,7 @@ import type { Truth } from './truth.ts';
 const RECALL_ORDERS = 1_000;
 /** At most this many orders are named in a finding. */
 const NAMED_ORDERS = 5;
-/** The search ends at this number of missing orders: to restore more records one by one, a rebuild is less work. */
+/** The search ends at this number of missing orders: a rebuild is less work than to restore more records one by one. */
 const MAX_MISSING = 1_000;
 
 /**

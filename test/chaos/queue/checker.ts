@@ -13,7 +13,7 @@
  *       longer, because Postgres' own commits take hundreds of milliseconds on a machine that runs all processes and all people.
  *       The longest time is reported.
  *   Q5  Nobody is told `hopeless` while units could still come to its place, nor `waiting` when none could (hopeless.ts). Everybody is
- *       told an end, the one that Postgres has.
+ *       told how their place has ended, as Postgres has it.
  *   Q6  The places of a buyer never overlap in time. A place that was told is in Postgres, and is its buyer's. A place that has ended, or
  *       has an offer, is never told to wait again.
  *

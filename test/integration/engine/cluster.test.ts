@@ -78,7 +78,7 @@ describe('behind proxies, without replicas', () => {
   test('a take whose reply is lost was executed once, and only its lane sends it again', async () => {
     await selling(servers, async ({ sale, segmentOn }) => {
       for (const [server, segment] of segmentOn.entries()) {
-        // The script is there from here on.
+        // From here on, the server has the script.
         expect(kinds(await sale.take(sale.crowd(1), segment))).toEqual(['taken']);
         const order = sale.order('buyer-1');
         const proxy = servers.proxies[server]!;

@@ -80,7 +80,7 @@ async function expectSoldOutOnce(id: string, till: Till, committed: readonly Pro
     async () => {
       await till.buyAll(id, buyers(STOCK, 'other'));
       const verified = await shop.service.verify(id);
-      // A refusal by Postgres is given back behind the commit that names it.
+      // An order that Postgres refuses gives its units back after the commit.
       return verified.committedOrders === STOCK && verified.findings.length === 0 && verified;
     },
     { what: 'all is sold and committed, and what was refused has been given back' },
@@ -433,7 +433,7 @@ describe('a segment that comes back from an older copy', () => {
     expect(await shop.service.verify(id)).toMatchObject({ ok: true, committedOrders: 3 });
     expect(sync.seen.rebuilds).toEqual([]);
 
-    // The first node comes back and tells. Three were lost; that three others have their numbers hides two of them.
+    // The first node comes back and reports. Three orders were lost; three others reuse their numbers, which hides two of the losses.
     await until(async () => (await till.buy(id, 'loser-0', { key: 'until-sold' })).code === 'committed', {
       what: 'a loser has its unit',
     });
@@ -511,7 +511,7 @@ describe('a segment that comes back from an older copy', () => {
     gate.open();
     await until(() => sync.seen.rebuilds.length > 0, { what: 'the sale is rebuilt' });
     expect(sync.seen.breaks).toMatchObject([{ segment: 0, problem: /was read before and is missing now/ }]);
-    // Twelve were lost; that fourteen others have their numbers hides all but the one that is missed by name.
+    // Twelve orders were lost; fourteen others reuse their numbers, which hides all losses but the one that is missed by name.
     expect(sync.seen.losses).toEqual([{ saleId: id, segment: 0, orders: 1 }]);
     expect([...soldTo(await ordersOf(shop.databaseUrl, id)).keys()].sort()).toEqual(
       buyers(14, 'late').sort(),

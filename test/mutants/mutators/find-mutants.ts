@@ -20,7 +20,7 @@ export const MUTATED_FOLDERS = [
   'shop',
   'sync',
   'verify',
-].map((room) => `src/${room}`);
+].map((folder) => `src/${folder}`);
 const MIGRATIONS = 'src/postgres/migrations/';
 /** The module with the switches in the copy, without its extension. */
 export const SWITCH_MODULE = 'src/mutant-switch';

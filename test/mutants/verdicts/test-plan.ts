@@ -1,7 +1,7 @@
 /**
  * Decides which tests a mutant must pass, and in which order; the first that fails kills it. Unit tests come first, then the
  * contract suite. Another test comes early if it is short, if much of what it reaches is in the mutant's file, and if its folder
- * has the name of the mutant's room.
+ * has the name of the mutant's folder in src/.
  *
  * A mutant that passes all unit and contract tests, and two minutes of the others, counts as a survivor, although a test that
  * was left out may kill it. So the score is too low rather than too high, and a mutant that every test reaches takes minutes
@@ -21,8 +21,8 @@ const LONG_UNIT_TEST_MS = 10_000;
 /** The limit for other tests, in time without a mutant. The first test is run however long it takes. */
 const BUDGET_MS = 120_000;
 
-/** A test of the mutant's room counts as that much shorter. */
-const ROOM_WEIGHT = 4;
+/** A test of the mutant's folder counts as that much shorter. */
+const FOLDER_WEIGHT = 4;
 
 /** Tests that are run by one command. */
 export interface TestGroup {
@@ -62,7 +62,7 @@ export class TestPlan {
   /** @returns an empty list if no test reaches the mutant */
   groupsFor(mutant: Mutant): TestGroup[] {
     const cost = ({ file, ms, seen }: Reach) =>
-      ms / this.#focusOn(mutant, seen) / (roomOf(file) === roomOf(mutant.file) ? ROOM_WEIGHT : 1);
+      ms / this.#focusOn(mutant, seen) / (folderOf(file) === folderOf(mutant.file) ? FOLDER_WEIGHT : 1);
     const reaches = this.#reaches
       .filter(({ seen }) => this.#isReachedBy(mutant, seen))
       .map((reach) => ({ ...reach, cost: cost(reach) }))
@@ -106,7 +106,7 @@ export class TestPlan {
 }
 
 /** `verify` for `src/verify/truth.ts` and for `test/integration/verify/verify.test.ts`. */
-const roomOf = (file: string) => file.split('/').at(file.startsWith('src/') ? 1 : 2);
+const folderOf = (file: string) => file.split('/').at(file.startsWith('src/') ? 1 : 2);
 
 function switchesByFile(mutants: readonly Mutant[]): Map<string, Set<string>> {
   const byFile = new Map<string, Set<string>>();
