@@ -55,7 +55,7 @@ export class RanksByNumber {
   }
 }
 
-/** Draws at once. A million places take about half a second. @throws RangeError if `entries` is out of its range */
+/** Draws at once. A million places take 0.5 to 0.8 s. @throws RangeError if `entries` is out of its range */
 export function draw(drawing: Drawing): NumbersByRank {
   const steps = drawInSteps(drawing);
   for (;;) {
