@@ -82,8 +82,8 @@ export class CommitWaiters {
   }
 
   /**
-   * Forgets rejections and names of entries. Call it when no take is under way, so that no reply can need them. Lanes live as
-   * long as their sale, so without this the memory in use would grow with every sale.
+   * Forgets rejections and names of entries. Call it when no take is under way, so that no reply can need them. A lane lives as
+   * long as a generation of its sale, so without this the memory in use would grow with every sale.
    */
   forget(): void {
     // `clear` gives a map a new table, even if it is empty already.
