@@ -17,7 +17,7 @@ import { drawOf } from './drawing.ts';
 import type { HeadEvents } from './head-events.ts';
 import { DrawnLine, FifoLine, type Line } from './line.ts';
 import { Pace } from './pace.ts';
-import { EVERYBODY, forgiveOutage, type PresentPlaces, readPresent, tidyPresence } from './presence.ts';
+import { EVERYBODY, type PresentPlaces, readPresent, resetAfterOutage, tidyPresence } from './presence.ts';
 import { rankBehindPresent } from './present-ranks.ts';
 import { NEAR_RANKS, type QueueState, readQueue } from './queue-state.ts';
 import { offerUnits, type RoundOf } from './round.ts';
@@ -96,7 +96,8 @@ export class QueueHead {
     const { db, backend, buy, events } = this.#options;
     const { sale, generation } = row;
     const { presenceSeconds, fit } = sale.queue!;
-    if (presenceSeconds > 0 && !this.#toldAt.has(sale.id)) await forgiveOutage(db, sale.id, presenceSeconds);
+    if (presenceSeconds > 0 && !this.#toldAt.has(sale.id))
+      await resetAfterOutage(db, sale.id, presenceSeconds);
     const line = row.hasOpened ? await this.#lineOf(row, state) : undefined;
     const free = unitsLeft(await backend.sales.snapshot(sale.id, sale.segments, generation));
     // Before the line is known, or while the sale is being rebuilt, nobody's turn has come.

@@ -110,7 +110,7 @@ export async function readPresent(
  * Removes the mark if no head has told how the queue stands for a whole period: then no node may have run, and nobody could be heard
  * of. @param presenceSeconds at least 1
  */
-export async function forgiveOutage(db: Database, saleId: string, presenceSeconds: number): Promise<void> {
+export async function resetAfterOutage(db: Database, saleId: string, presenceSeconds: number): Promise<void> {
   await db.raw(
     `DELETE FROM queue_presence WHERE sale_id = ? AND period = ${MARK}
        AND EXISTS (SELECT 1 FROM queues WHERE sale_id = ? AND told_at < now() - ? * interval '1 second')`,

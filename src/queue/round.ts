@@ -107,7 +107,7 @@ async function nextWaiting(
   return { waiting, upTo: ranks.length === PAGE ? ranks.at(-1)! : last };
 }
 
-/** Nodes read no places far behind the head. Those that are to get offers are noted before. */
+/** Nodes read no places far behind the head. So before a place there gets an offer, the reach is raised to its rank. */
 async function noteReach(
   db: Database,
   { saleId, line, head, reach }: RoundOf,
