@@ -42,7 +42,7 @@ export async function followMovements(db: Database, backend: Backend, saleId: st
 }
 
 /** Sales with a change that was not applied in time by the process that made it. */
-export async function readForsakenSales(db: Database): Promise<string[]> {
+export async function readOverdueSales(db: Database): Promise<string[]> {
   const found = await rows<{ sale_id: string }>(
     db,
     `SELECT DISTINCT sale_id FROM stock_movements
@@ -55,7 +55,7 @@ export async function readForsakenSales(db: Database): Promise<string[]> {
 /**
  * Applies the movements of a sale that were left unfinished, and undoes its withdrawals. @throws as `followMovements`
  */
-export async function followForsaken(db: Database, backend: Backend, saleId: string): Promise<void> {
+export async function finishMovements(db: Database, backend: Backend, saleId: string): Promise<void> {
   await followMovements(db, backend, saleId);
   for (const movement of await readOpenMovements(db, saleId)) {
     if (movement.action === 'withdraw') await undoWithdrawal(db, backend, movement);

@@ -22,7 +22,7 @@ import { repairPlaces } from '../queue/place-counts.ts';
 import type { Recoveries } from '../rebuild/recovery.ts';
 import { followState } from '../sales/follow-state.ts';
 import { countLiveOrders } from '../sales/live-orders.ts';
-import { followForsaken, followMovements, OWN_TIME_S } from '../sales/movements.ts';
+import { finishMovements, followMovements, OWN_TIME_S } from '../sales/movements.ts';
 import { readSale } from '../sales/sale-rows.ts';
 import type { Finding } from './finding.ts';
 import { foreignWriteIn } from './foreign-write.ts';
@@ -121,7 +121,7 @@ async function carryOut(stores: RepairStores, saleId: string, step: RepairStep):
       return done("applied the sale's changes to the segments");
     case 'withdrawals':
       if (step.ageS <= OWN_TIME_S) return undone('left alone: the withdrawal is under way');
-      await followForsaken(db, backend, saleId);
+      await finishMovements(db, backend, saleId);
       return done('undid the withdrawal that was not finished');
     case 'transfers': {
       const segments = (await readSale(db, saleId))?.sale.segments ?? 0;

@@ -18,7 +18,7 @@ import { monotonicMs } from '../../lib/monotonic.ts';
 import { applyReturns, salesWithReturns } from '../../orders/returns.ts';
 import { followState } from '../../sales/follow-state.ts';
 import { readWantedSegments } from '../../sales/ledger.ts';
-import { followForsaken, readForsakenSales } from '../../sales/movements.ts';
+import { finishMovements, readOverdueSales } from '../../sales/movements.ts';
 import { type OpenWork, readOpenWork } from '../../sales/open-work.ts';
 import { readSale } from '../../sales/sale-rows.ts';
 import { checkHead, checkPublished } from '../apply/log-chain.ts';
@@ -127,7 +127,7 @@ export class Reconciler {
     for (const sale of lost) await this.#sales.isolate(sale.saleId, () => this.#restore(sale));
     if (open.movements || this.#resizes.areDrafting) await this.#resizes.advance(settled);
     if (open.erasures) await this.#erasures.advance(settled);
-    if (open.movements) await this.#followForsaken();
+    if (open.movements) await this.#finishOverdue();
     // If a repair failed above, these findings are repaired again at the next call.
     this.#scanned = undefined;
     this.#dueAtMs = monotonicMs() + PAUSE_MS;
@@ -194,11 +194,11 @@ export class Reconciler {
    * Finishes operators' changes that were left unfinished, of all sales. If a sale is being rebuilt, that is no
    * failure: a later sweep tries again.
    */
-  async #followForsaken(): Promise<void> {
+  async #finishOverdue(): Promise<void> {
     const { db, backend } = this.#stores;
-    for (const saleId of await readForsakenSales(db)) {
+    for (const saleId of await readOverdueSales(db)) {
       await this.#sales.isolate(saleId, () =>
-        followForsaken(db, backend, saleId).catch((error) => {
+        finishMovements(db, backend, saleId).catch((error) => {
           if (!(error instanceof StaleGeneration)) throw error;
         }),
       );

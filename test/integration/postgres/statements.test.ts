@@ -28,13 +28,13 @@ import {
   readPlaces,
   readWaiting,
 } from '../../../src/queue/places.ts';
-import { forgiveOutage } from '../../../src/queue/presence.ts';
+import { resetAfterOutage } from '../../../src/queue/presence.ts';
 import { type QueueState, readQueue } from '../../../src/queue/queue-state.ts';
 import { readDueSales } from '../../../src/rebuild/erasures.ts';
 import { rebuildSale } from '../../../src/rebuild/rebuild.ts';
 import { readResizes } from '../../../src/sales/ledger.ts';
 import { countLiveOrders } from '../../../src/sales/live-orders.ts';
-import { readForsakenSales } from '../../../src/sales/movements.ts';
+import { readOverdueSales } from '../../../src/sales/movements.ts';
 import { readOpenWork } from '../../../src/sales/open-work.ts';
 import { readSales, SalesAtWork } from '../../../src/sales/sale-rows.ts';
 import { BuyerService } from '../../../src/shop/buyer-service.ts';
@@ -146,7 +146,7 @@ async function operateQueue(): Promise<void> {
   for (const query of [{}, { state: 'waiting' }, { state: 'left' }, { buyer: 'a' }] as const)
     await queues.places('line', query);
   await countAhead(db, drawnOf((await readQueue(db, 'line'))!), true, 1);
-  await forgiveOutage(db, 'line', 1);
+  await resetAfterOutage(db, 'line', 1);
   await queues.changeQueue('line', { action: 'pause' }, BY);
   await acceptOffer(db, { orderId: '1', buyerId: 'a', quantity: 1 });
   await db.raw("UPDATE places SET order_id = 1 WHERE sale_id = 'line' AND number = 1");
@@ -189,7 +189,7 @@ async function operate(): Promise<void> {
   await operateQueue();
   await readDueSales(db);
   await readResizes(db);
-  await readForsakenSales(db);
+  await readOverdueSales(db);
   await readOwnOrders(db, 'a', {});
   await service.list({ state: 'open', limit: 1 });
   const { next } = await service.list({ limit: 1 });

@@ -14,7 +14,7 @@ import {
 import { rows } from '../../../src/postgres/database.ts';
 import { rebuildSale } from '../../../src/rebuild/rebuild.ts';
 import { readOpenMovements } from '../../../src/sales/ledger.ts';
-import { followForsaken, readForsakenSales } from '../../../src/sales/movements.ts';
+import { finishMovements, readOverdueSales } from '../../../src/sales/movements.ts';
 import { undoWithdrawal, withdraw } from '../../../src/sales/withdrawal.ts';
 import { SaleService } from '../../../src/shop/sale-service.ts';
 import { BY } from '../../support/author.ts';
@@ -413,22 +413,22 @@ describe('a change whose process dies', () => {
 
   async function repair(saleId: string): Promise<void> {
     await forsake();
-    expect(await readForsakenSales(shop.db)).toEqual([saleId]);
-    await followForsaken(shop.db, shop.backend, saleId);
-    expect(await readForsakenSales(shop.db)).toEqual([]);
+    expect(await readOverdueSales(shop.db)).toEqual([saleId]);
+    await finishMovements(shop.db, shop.backend, saleId);
+    expect(await readOverdueSales(shop.db)).toEqual([]);
   }
 
   test('is found by its age, also after the clock of Postgres was set back', async () => {
     const { id } = await shop.sell({ stock: 4, segments: 1 });
     await shop.service.change(id, { action: 'top-up', units: 1 }, BY);
-    for (const [madeAt, isForsaken] of [
+    for (const [madeAt, isOverdue] of [
       ["now() - interval '1 second'", false],
       ["now() - interval '1 minute'", true],
       ["now() + interval '1 second'", false],
       ["now() + interval '1 hour'", true],
     ] as const) {
       await shop.db.raw(`UPDATE stock_movements SET applied_at = NULL, moved_at = ${madeAt}`);
-      expect(await readForsakenSales(shop.db), madeAt).toEqual(isForsaken ? [id] : []);
+      expect(await readOverdueSales(shop.db), madeAt).toEqual(isOverdue ? [id] : []);
     }
   });
 
@@ -524,7 +524,7 @@ describe('a change whose process dies', () => {
     await rebuildSale(shop.db, backend, sale.id);
     expect(await edited).toBeInstanceOf(StaleGeneration);
     await forsake();
-    await followForsaken(shop.db, shop.backend, sale.id);
+    await finishMovements(shop.db, shop.backend, sale.id);
     expect(await recordOf(sale.id)).toMatchObject({ title: 'New', priceMinor: 300 });
     expect((await shop.changesOf(sale.id))[0]).toMatchObject({ applied: true });
     await expectVerified(sale.id);
@@ -661,7 +661,7 @@ describe('a change whose process dies', () => {
     const service = new SaleService(shop.db, intercept(shop.backend, broken.before), shop.locks);
     await expect(service.change(sale.id, topUp(6), BY)).rejects.toThrow(/sales.credit fails/);
     await rebuildSale(shop.db, shop.backend, sale.id);
-    await followForsaken(shop.db, shop.backend, sale.id);
+    await finishMovements(shop.db, shop.backend, sale.id);
     expect(sum(await left(sale.id))).toBe(10);
     await expectVerified(sale.id);
   });
@@ -680,7 +680,7 @@ describe('a change whose process dies', () => {
       rebuilt = true;
       await rebuildSale(shop.db, shop.backend, sale.id);
     });
-    await followForsaken(shop.db, backend, sale.id);
+    await finishMovements(shop.db, backend, sale.id);
     expect(sum(await left(sale.id))).toBe(11);
     await expectVerified(sale.id);
   });

@@ -9,7 +9,7 @@ import { Expiry } from '../../../src/orders/expiry.ts';
 import type { OrderService } from '../../../src/orders/order-service.ts';
 import { applyReturns } from '../../../src/orders/returns.ts';
 import { rebuildSale } from '../../../src/rebuild/rebuild.ts';
-import { followForsaken } from '../../../src/sales/movements.ts';
+import { finishMovements } from '../../../src/sales/movements.ts';
 import { rebalanceSale } from '../../../src/sales/rebalance.ts';
 import { BY } from '../../support/author.ts';
 import { type Before, breaker, intercept } from '../../support/engine/intercept.ts';
@@ -320,7 +320,7 @@ const followUp = command(3, 'follow up', NOTHING, {
   when: (model) => model.isBuilt && !model.isSyncOn,
   run: async (trial) => {
     const { model, shop, saleId } = trial;
-    await Promise.all([1, 2].map(() => followForsaken(shop.db, shop.backend, saleId)));
+    await Promise.all([1, 2].map(() => finishMovements(shop.db, shop.backend, saleId)));
     model.uncredited = 0;
     model.withdrawing = undefined;
     model.owesEpoch = false;

@@ -18,7 +18,7 @@ const world = vi.hoisted(() => {
     drained: [] as string[],
     returning: [] as string[],
     lost: [] as unknown[],
-    forsaken: [] as string[],
+    overdue: [] as string[],
     wanted: undefined as number | undefined,
     row: undefined as unknown,
     scanning: Promise.resolve() as Promise<unknown>,
@@ -79,9 +79,9 @@ vi.mock('../../../../src/sales/follow-state.ts', () => ({
   followState: async (...[, , saleId]: string[]) => world.call(`follow ${saleId}`),
 }));
 vi.mock('../../../../src/sales/movements.ts', () => ({
-  readForsakenSales: async () => world.found.forsaken,
-  async followForsaken(...[, , saleId]: string[]) {
-    world.call(`forsaken ${saleId}`);
+  readOverdueSales: async () => world.found.overdue,
+  async finishMovements(...[, , saleId]: string[]) {
+    world.call(`overdue ${saleId}`);
     if (world.found.following) throw world.found.following;
   },
 }));
@@ -215,7 +215,7 @@ describe('a sweep', () => {
   describe('asks for rarely needed work only if some may wait:', () => {
     const NONE = { returns: false, movements: false, erasures: false, deletions: false };
     const calledFor = async (open: Partial<typeof NONE>) => {
-      Object.assign(found, { open: { ...NONE, ...open }, returning: ['a'], forsaken: ['b'] });
+      Object.assign(found, { open: { ...NONE, ...open }, returning: ['a'], overdue: ['b'] });
       await reconciler.advance(settled);
       return calls.filter((name) => !['tell again', 'scan', 'scanned', 'settled'].includes(name));
     };
@@ -223,7 +223,7 @@ describe('a sweep', () => {
     test.each([
       ['nothing', {}, []],
       ['returns', { returns: true }, ['return a']],
-      ['changes of operators', { movements: true }, ['resizes', 'forsaken b']],
+      ['changes of operators', { movements: true }, ['resizes', 'overdue b']],
       ['erasures', { erasures: true }, ['erasures']],
       ['deleted sales', { deletions: true }, ['copies']],
     ])('%s', async (_, open, expected) => {
@@ -252,10 +252,10 @@ describe('a sweep', () => {
   });
 
   test('finishes what operators began, and leaves sales that are being rebuilt to a later one', async () => {
-    found.forsaken = ['a', 'b'];
+    found.overdue = ['a', 'b'];
     found.following = new StaleGeneration('a', 1);
     await reconciler.advance(settled);
-    expect(calls.slice(-2)).toEqual(['forsaken a', 'forsaken b']);
+    expect(calls.slice(-2)).toEqual(['overdue a', 'overdue b']);
     found.following = new Error('the server has gone');
     vi.advanceTimersByTime(1_000);
     await expect(reconciler.advance(settled)).rejects.toThrow('the server has gone');
