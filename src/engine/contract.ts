@@ -14,7 +14,7 @@
  * - segment: one of the N parts that a sale's stock is split into, each with its own keys and order log.
  * - home segment of a buyer: `hash(buyerId) mod N`. The segment keeps the buyer's record, which lists the orders that
  *   the buyer holds; no other segment does.
- * - lane: the queue in one worker in front of one segment. One batch in flight at a time.
+ * - lane: the queue in one worker in front of one segment. One batch is under way at a time.
  * - take: one atomic step for a whole batch: check the limits, decrement the segment, record the buyers, append to
  *   the order log.
  * - ticket: the number of a lane's attempt. A segment refuses a ticket that is not newer than the last one it has

@@ -1,5 +1,5 @@
 /**
- * A lane: the bounded queue of one worker in front of one segment, in one generation. One batch is in flight at a time;
+ * A lane: the bounded queue of one worker in front of one segment, in one generation. One batch is under way at a time;
  * purchases that arrive meanwhile are the next batch. A batch starts in the turn of the event loop after its first purchase,
  * so it holds all purchases that one turn has read. The batches of all lanes start together and leave in one write
  * (tick-scheduler.ts).
@@ -16,7 +16,7 @@
  * what the lane was told.
  *
  * When the sale has been rebuilt, its lanes are retired: no purchase enters them any more, their queues are handed over, and
- * purchases in flight are settled or leave when the reply arrives.
+ * purchases under way are settled or leave when the reply arrives.
  */
 
 import { Fifo } from '../../lib/fifo.ts';
@@ -65,7 +65,7 @@ export class Lane {
   readonly #segments: number;
   readonly #attempts: TakeAttempts;
   readonly #queue = new Fifo<LivePurchase>();
-  /** The purchases of the batch in flight that are not settled yet. */
+  /** The purchases of the batch under way that are not settled yet. */
   #batch: readonly LivePurchase[] = NO_PURCHASES;
   /** The batch was served, and the segment was short of units for the rest of it: the next attempt comes with a refill. */
   #isShort = false;

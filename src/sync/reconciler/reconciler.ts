@@ -7,8 +7,8 @@
  *   resting ──due──> scanning, beside the loop ──> scanned ──the loop has repaired the findings──> resting
  *                        └──failed──> the loop fails with the error ──> resting, and due
  *
- * Orders don't wait for the scan (log-scanner.ts), only for repairs: the loop makes them, after it has read the data
- * again.
+ * So a sweep has two parts: the scan (log-scanner.ts), and the repair of what it has found. Orders don't wait for the scan, only
+ * for repairs: the loop makes them, after it has read the data again.
  */
 
 import { StrayCopies } from '../../deletion/stray-copies.ts';
