@@ -45,10 +45,10 @@ async function showSale(saleId: string, tab = 'overview'): Promise<void> {
   await shown('for each buyer');
 }
 
-/** A sale of 100 units, 10 of which are sold. */
-async function sold(spec: Record<string, unknown> = {}): Promise<string> {
+/** A sale of 100 units, 10 of which are sold unless `orders` says otherwise. */
+async function sold(spec: Record<string, unknown> = {}, orders = 10): Promise<string> {
   const saleId = await makeSale(node, { stock: 100, segments: 4, perBuyerLimit: 2, ...spec });
-  for (let i = 0; i < 10; i++) expect((await node.buy(saleId, `buyer-${i}`)).status).toBe(201);
+  for (let i = 0; i < orders; i++) expect((await node.buy(saleId, `buyer-${i}`)).status).toBe(201);
   return saleId;
 }
 
@@ -214,6 +214,108 @@ describe('an action', () => {
     await operator.done();
   });
 
+  test('that is pressed twice opens one dialog', async () => {
+    const saleId = await makeSale(node, { stock: 3, ...QUEUE });
+    for (const [tab, name] of [
+      ['overview', 'Top up'],
+      ['queue', 'Set the pace'],
+    ] as const) {
+      await showSale(saleId, tab);
+      await operator.page.getByRole('button', { name, exact: true }).dblclick();
+      await operator.page.getByRole('dialog').waitFor();
+      // Every request of the clicks is answered by then, and a second dialog would be there.
+      await operator.page.evaluate(`fetch('v1/sales/${saleId}', { cache: 'no-store' })`);
+      expect(await operator.page.getByRole('dialog').count()).toBe(1);
+      await operator.page.keyboard.press('Escape');
+      await operator.done();
+    }
+  });
+
+  test('asks what its button said, whatever the sale has become since', async () => {
+    const saleId = await sold();
+    await showSale(saleId);
+    const { page } = operator;
+    // The other operator is faster than the next picture.
+    await page.route(`**/v1/sales/${saleId}`, async (route) => {
+      if (route.request().method() === 'GET')
+        await node.ops.change(saleId, { action: 'pause' }, { actor: 'ben', reason: '' });
+      await route.continue();
+    });
+    const said = await operator.confirm('Pause', 'Pause the sale');
+    expect(said).toContain('It is paused already.');
+    await operator.done();
+    await page.unroute(`**/v1/sales/${saleId}`);
+    expect(await node.ops.show(saleId)).toMatchObject({ state: 'paused' });
+  });
+
+  test('of a closed sale is offered only if the node would do it', async () => {
+    const saleId = await sold();
+    await node.ops.change(saleId, { action: 'close' }, { actor: 'ben', reason: '' });
+    await showSale(saleId);
+    const buttons = operator.page.getByRole('group', { name: 'Actions' }).getByRole('button');
+    expect(await buttons.allInnerTexts()).toEqual(['Withdraw', 'Rebalance', 'Recover']);
+  });
+
+  test('says what a top-up does to a sale that does not sell', async () => {
+    const saleId = await sold({ startsAt: new Date(Date.now() + 3_600_000).toISOString() }, 0);
+    await showSale(saleId);
+    const said = await operator.confirm('Top up', 'Add the units', { Units: '1' });
+    expect(said).toContain('The sale is not started and does not sell');
+    await operator.done();
+  });
+
+  test('whose numbers can’t be read says so, and shows no old ones', async () => {
+    const saleId = await sold();
+    await showSale(saleId);
+    const { page } = operator;
+    const problem = JSON.stringify({ code: 'unavailable', title: 'Not now' });
+    await page.route(`**/v1/sales/${saleId}`, (route) =>
+      route.request().method() === 'GET' ? route.fulfill({ status: 503, body: problem }) : route.continue(),
+    );
+    const said = await operator.confirm('Withdraw', 'Withdraw the units', { Units: '5' });
+    await page.unroute(`**/v1/sales/${saleId}`);
+    expect(said).toContain('The units left can’t be counted now.');
+    expect(said).not.toContain('90');
+    expect(said).not.toContain('more than what is left');
+    await operator.done();
+    expect(await node.ops.show(saleId)).toMatchObject({ remaining: 85 });
+  });
+
+  test('that the node refuses after its dialog was closed is shown all the same', async () => {
+    const saleId = await sold();
+    await showSale(saleId);
+    const { page } = operator;
+    let answer = () => {};
+    const closed = new Promise<void>((resolve) => {
+      answer = resolve;
+    });
+    await page.route(`**/v1/sales/${saleId}`, async (route) => {
+      if (route.request().method() === 'PATCH') await closed;
+      await route.continue();
+    });
+    await operator.confirm('Withdraw', 'Withdraw the units', { Units: '500' });
+    await page.getByRole('dialog').getByRole('button', { name: 'Close' }).click();
+    await operator.done();
+    answer();
+    await page.getByRole('status').getByText(`sale ${saleId} has 90 unsold units`).waitFor();
+    await page.unroute(`**/v1/sales/${saleId}`);
+  });
+
+  test('asks nothing any more after the operator was signed out', async () => {
+    const saleId = await sold();
+    const other = await ConsolePage.open(browser, node);
+    await other.signIn();
+    await other.page.getByRole('heading', { name: 'Sales', exact: true }).waitFor();
+    await other.goTo(`/sale/${saleId}/overview`);
+    await other.page.getByText('for each buyer').waitFor();
+    const problem = JSON.stringify({ code: 'unauthenticated', title: 'Another token' });
+    await other.page.route(`**/v1/sales/${saleId}`, (route) => route.fulfill({ status: 401, body: problem }));
+    await other.page.getByRole('button', { name: 'Top up' }).click();
+    await other.page.getByText('Signed out: Another token').waitFor();
+    expect(await other.page.getByRole('dialog').count()).toBe(0);
+    await other.close();
+  });
+
   test('send dead events again, one or all', async () => {
     const dead = `INSERT INTO webhook_pages (outbox_id, before, kind, order_ids, happened_at, attempts, failed_with, dead_at)
       SELECT i, 0, 'order.paid', '{1}', now(), 12, 'the webhook answered 500', now() FROM generate_series(1, 3) i`;
@@ -234,6 +336,16 @@ describe('an action', () => {
 });
 
 describe('what it shows', () => {
+  test('a link in a dialog leads to the view that it names', async () => {
+    const saleId = await sold();
+    await showSale(saleId, 'orders');
+    const { page } = operator;
+    await page.locator('tbody tr button').first().click();
+    await page.getByRole('dialog').getByRole('link', { name: saleId }).click();
+    await operator.done();
+    await shown(/^4 segments: /);
+  });
+
   test('is live: a purchase changes the numbers without a reload', async () => {
     const saleId = await sold();
     await showSale(saleId);

@@ -1,7 +1,7 @@
 // What operators do with a sale: what each action says before, and what it sends.
 import { call, saleUrl } from './api.js';
 import { ask } from './dialogs.js';
-import { number, plural, unitsOf } from './format.js';
+import { number, plural, stateOf, unitsOf } from './format.js';
 
 const MAX_SEGMENTS = 1_024;
 const REASON = { name: 'reason', label: 'Reason (for the ledger)', maxlength: 500 };
@@ -21,6 +21,7 @@ export function pause(sale) {
     fields: [REASON],
     lines: () => [
       leftOf(sale),
+      ...(sale.state === 'paused' ? ['It is paused already.'] : []),
       'Once this node answers, no node sells it any more. Buyers are told that it is paused.',
       `The ${plural(sale.committedOrders, 'order')} so far stay, and can be paid and cancelled.`,
       'Resume makes it sell again.',
@@ -37,10 +38,14 @@ export function resume(sale) {
     title: `Resume ${nameOf(sale)}`,
     go: 'Resume the sale',
     fields: [REASON],
-    lines: () => [leftOf(sale), 'Every node sells it again within 250 ms, inside the sale’s window.'],
+    lines: () => [
+      leftOf(sale),
+      ...(sale.state === 'open' ? ['It is resumed already.'] : []),
+      'Every node sells it again within 250 ms, inside the sale’s window.',
+    ],
     run: async ({ reason }) => {
       await change(sale, { action: 'resume' }, reason);
-      return `${sale.id} sells again.`;
+      return `${sale.id} is resumed.`;
     },
   });
 }
@@ -62,7 +67,7 @@ export function topUp(sale) {
     fields: [unitsField, REASON],
     lines: ({ units }) => [
       movedText(sale, Number(units)),
-      sale.remaining === 0 ? 'The sale is sold out: it sells again.' : 'The sale goes on selling meanwhile.',
+      ...topUpLines(sale),
       'A withdrawal takes the units out again, as long as they are not sold.',
     ],
     run: async ({ units, reason }) => {
@@ -72,13 +77,21 @@ export function topUp(sale) {
   });
 }
 
+function topUpLines(sale) {
+  if (sale.remaining === undefined) return [];
+  const { text } = stateOf(sale);
+  if (text === 'selling') return ['The sale goes on selling meanwhile.'];
+  if (text === 'sold out') return ['The sale is sold out: it sells again.'];
+  return [`The sale is ${text} and does not sell: a top-up does not change that.`];
+}
+
 export function withdraw(sale) {
   ask({
     title: `Withdraw units from ${nameOf(sale)}`,
     go: 'Withdraw the units',
     fields: [unitsField, REASON],
     lines: ({ units }) => {
-      const left = (sale.remaining ?? 0) - Number(units);
+      const left = sale.remaining - Number(units);
       return [
         movedText(sale, -Number(units)),
         ...(left < 0 ? ['That is more than what is left: the node will refuse it, and change nothing.'] : []),
@@ -147,7 +160,7 @@ export async function rebalance(sale) {
         : [
             `${plural(units(plan.moves), 'unit')} in ${plural(plan.moves.length, 'move')} between segments, if no purchase comes meanwhile.`,
             `Units in a segment: ${range(plan.before)} now, ${range(plan.after)} after.`,
-            'The sale goes on selling. How many units it has does not change.',
+            'How many units the sale has does not change, nor whether it sells.',
           ],
     run: async () => {
       const { moves } = await call('POST', url, { dryRun: false });

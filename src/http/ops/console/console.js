@@ -1,6 +1,6 @@
 // The entry: signs in, shows the view that the address names, and passes each picture to it.
 import { onRefusedToken, open, signIn, signOut } from './api.js';
-import { labelled } from './dialogs.js';
+import { closeAll, labelled } from './dialogs.js';
 import { el, say, setAttribute, setText } from './dom.js';
 import { Figures } from './figures.js';
 import { place } from './hash.js';
@@ -65,7 +65,7 @@ function showLogin(problem = '') {
   live.stop();
   signOut();
   forgetReports();
-  for (const dialog of document.querySelectorAll('dialog')) dialog.close();
+  closeAll();
   top.hidden = true;
   figuresSection.hidden = true;
   figuresSection.replaceChildren();
@@ -139,6 +139,8 @@ document.getElementById('sign-out').addEventListener('click', () => {
 });
 addEventListener('hashchange', () => {
   if (!isSignedIn) return;
+  // A dialog belongs to the view that it was opened in.
+  closeAll();
   const before = document.activeElement?.id;
   showView();
   // Where the reader was, if the new view has that too.

@@ -47,13 +47,17 @@ export function ask({ title, go, lines, fields = [], typed, run }) {
     }
     submit.disabled = true;
     setText(submit, 'Working …');
+    // What was sent can't be called back.
+    setText(cancel, 'Close');
     setText(refused, '');
     try {
       say(await run(values()));
       dialog.close();
     } catch (error) {
       setText(refused, error.message);
+      if (!dialog.open) say(`${title}: ${error.message}`);
     } finally {
+      setText(cancel, 'Cancel');
       submit.disabled = false;
       setText(submit, go);
     }
@@ -62,6 +66,37 @@ export function ask({ title, go, lines, fields = [], typed, run }) {
   tell();
   document.body.append(dialog);
   dialog.showModal();
+}
+
+/**
+ * Buttons that open dialogs. Between the click and its dialog the node is asked for the newest numbers: until then further clicks open
+ * nothing, and a view that was left meanwhile opens nothing either.
+ * @param {() => Promise<any>} read
+ * @param {(error: Error) => void} failed told why there is no dialog
+ * @returns {(button: HTMLElement, open: (now: any, said: string) => unknown) => void} `said`: what the button said when it was pressed.
+ *   It decides what is asked, not what the sale has become since
+ */
+export function opener(read, failed) {
+  let isReading = false;
+  return (button, open) =>
+    button.addEventListener('click', async () => {
+      if (isReading) return;
+      isReading = true;
+      const said = button.textContent;
+      try {
+        const now = await read();
+        if (button.isConnected) await open(now, said);
+      } catch (error) {
+        if (button.isConnected) failed(error);
+      } finally {
+        isReading = false;
+      }
+    });
+}
+
+/** Closes all dialogs. What is under way goes on, and says how it ended. */
+export function closeAll() {
+  for (const dialog of document.querySelectorAll('dialog')) dialog.close();
 }
 
 /** A dialog that only shows something. */

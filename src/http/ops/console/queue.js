@@ -1,12 +1,14 @@
 // The queue of a sale: who waits, whether offers are made, and what operators do with the offers.
 import { call, saleUrl } from './api.js';
-import { ask } from './dialogs.js';
-import { el, facts, setText } from './dom.js';
+import { ask, opener } from './dialogs.js';
+import { el, facts, say, setText } from './dom.js';
 import { number, plural, time } from './format.js';
 
 const LOOK_MS = 2_000;
 const REASON = { name: 'reason', label: 'Reason (for the ledger)', maxlength: 500 };
 const NUMBER = { type: 'number', step: 1, inputmode: 'numeric' };
+
+const GO = 'Resume the offers';
 
 const PHASES = {
   off: 'The queue is off: buyers buy without a place.',
@@ -54,9 +56,13 @@ class QueueView {
   constructor(saleId) {
     this.#saleId = saleId;
     const pace = el('button', { type: 'button' }, 'Set the pace');
-    this.#on(this.#stopOrGo, (queue) => (queue.stopped ? this.#resume(queue) : this.#pause(queue)));
-    this.#on(this.#handOut, (queue) => this.#ask(handingOut(queue)));
-    this.#on(pace, (queue) => this.#ask(pacing(queue)));
+    const opens = opener(
+      () => this.#readNow(),
+      (error) => say(error.message),
+    );
+    opens(this.#stopOrGo, (queue, said) => (said === GO ? this.#resume(queue) : this.#pause(queue)));
+    opens(this.#handOut, (queue) => this.#ask(handingOut(queue)));
+    opens(pace, (queue) => this.#ask(pacing(queue)));
     this.#buttons.append(this.#stopOrGo, this.#handOut, pace);
   }
 
@@ -65,7 +71,7 @@ class QueueView {
     const { allowed, phase, stopped } = queue;
     const handed = stopped && allowed > 0 ? ` ${plural(allowed, 'more offer')} may still be made.` : '';
     setText(this.#phase, `${PHASES[phase]}${handed}`);
-    setText(this.#stopOrGo, stopped ? 'Resume the offers' : 'Stop the offers');
+    setText(this.#stopOrGo, stopped ? GO : 'Stop the offers');
     this.#handOut.hidden = !stopped;
     this.#buttons.hidden = phase === 'off' || phase === 'closed';
     const pairs = pairsOf(queue);
@@ -74,16 +80,13 @@ class QueueView {
     this.#facts.replaceChildren(facts(pairs));
   }
 
-  #on(button, action) {
-    button.addEventListener('click', async () => action(await this.#readNow()));
-  }
-
-  /** What is shown may be some seconds old: a dialog needs newer numbers, if they can be read. */
+  /** What is shown may be some seconds old: a dialog needs newer numbers, or says that they can't be read. */
   async #readNow() {
     try {
       return await readQueue(this.#saleId);
-    } catch {
-      return this.#queue;
+    } catch (error) {
+      if (error.status === 401 || error.status === 404) throw error;
+      return { ...this.#queue, counts: undefined, freeUnits: undefined };
     }
   }
 
@@ -104,7 +107,7 @@ class QueueView {
   #resume(queue) {
     this.#ask({
       title: `Resume the offers of ${queue.saleId}`,
-      go: 'Resume the offers',
+      go: GO,
       lines: () => [waitingText(queue), freeText(queue), paceText(queue)],
       body: () => ({ action: 'resume' }),
       done: 'The offers go on.',

@@ -2,6 +2,7 @@
 import * as actions from './actions.js';
 import { call, saleUrl } from './api.js';
 import { LeftBar, SegmentBars } from './bars.js';
+import { opener } from './dialogs.js';
 import { el, facts, say, setAttribute, setText, table } from './dom.js';
 import { driftOf, driftText, number, plural, rate, soldOf, stateOf, time, unitsOf } from './format.js';
 import { queryOf, saleHash } from './hash.js';
@@ -24,7 +25,9 @@ export class SaleView {
   #problem = el('p', { class: 'refused' });
   /** Hidden until the sale is known: before, there is nothing to act on. */
   #buttons = el('div', { class: 'buttons', role: 'group', 'aria-label': 'Actions', hidden: true });
-  #pauseOrResume = el('button', { type: 'button' });
+  #pauseOrResume = el('button', { type: 'button' }, 'Pause');
+  #topUp = el('button', { type: 'button' }, 'Top up');
+  #resize = el('button', { type: 'button' }, 'Resize');
   #progress = el('p', { class: 'note' });
   #overview;
 
@@ -62,8 +65,10 @@ export class SaleView {
     setText(this.#state, text);
     setAttribute(this.#state, 'class', `state ${kind}`);
     setText(this.#window, windowText(sale));
-    setText(this.#pauseOrResume, sale.state === 'paused' ? 'Resume' : 'Pause');
     this.#buttons.hidden = sale.archivedAt !== undefined;
+    setText(this.#pauseOrResume, sale.state === 'paused' ? 'Resume' : 'Pause');
+    for (const button of [this.#pauseOrResume, this.#topUp, this.#resize])
+      button.hidden = sale.state === 'closed';
     this.#overview?.set(sale, segments, detail.ageMs);
   }
 
@@ -77,36 +82,37 @@ export class SaleView {
   }
 
   #fillButtons() {
-    const on = (button, action) => {
-      button.addEventListener('click', async () => {
-        try {
-          await action(await this.#readNow());
-        } catch (error) {
-          say(error.message);
-          setText(this.#problem, error.message);
-        }
-      });
-      return button;
-    };
-    const button = (text, action, css) => on(el('button', { type: 'button', class: css }, text), action);
-    setText(this.#pauseOrResume, 'Pause');
-    on(this.#pauseOrResume, (sale) => (sale.state === 'paused' ? actions.resume(sale) : actions.pause(sale)));
-    this.#buttons.append(
-      this.#pauseOrResume,
-      button('Top up', actions.topUp),
-      button('Withdraw', actions.withdraw),
-      button('Resize', actions.resize),
-      button('Rebalance', actions.rebalance),
-      button('Recover', (sale) => actions.recover(sale, () => void this.#followRecovery()), 'grave-quiet'),
+    const withdraw = el('button', { type: 'button' }, 'Withdraw');
+    const rebalance = el('button', { type: 'button' }, 'Rebalance');
+    const recover = el('button', { type: 'button', class: 'grave-quiet' }, 'Recover');
+    const opens = opener(
+      () => this.#readNow(),
+      (error) => {
+        say(error.message);
+        setText(this.#problem, error.message);
+      },
     );
+    opens(this.#pauseOrResume, (sale, said) =>
+      said === 'Resume' ? actions.resume(sale) : actions.pause(sale),
+    );
+    opens(this.#topUp, actions.topUp);
+    opens(withdraw, actions.withdraw);
+    opens(this.#resize, actions.resize);
+    opens(rebalance, actions.rebalance);
+    opens(recover, (sale) => actions.recover(sale, () => void this.#followRecovery()));
+    this.#buttons.append(this.#pauseOrResume, this.#topUp, withdraw, this.#resize, rebalance, recover);
   }
 
-  /** The pictures are up to a second old: a dialog that says what will happen needs newer numbers, if they can be read. */
+  /**
+   * The pictures are up to a second old: a dialog that says what will happen needs newer numbers. If they can't be read, it says so, and
+   * the sale can be paused all the same.
+   */
   async #readNow() {
     try {
       return await call('GET', saleUrl(this.#saleId));
-    } catch {
-      return this.#sale;
+    } catch (error) {
+      if (error.status === 401 || error.status === 404) throw error;
+      return { ...this.#sale, remaining: undefined };
     }
   }
 
