@@ -336,6 +336,26 @@ describe('an action', () => {
 });
 
 describe('what it shows', () => {
+  test('is not called live when no picture comes, although nobody has closed the stream', async () => {
+    const other = await ConsolePage.open(browser, node);
+    const { page } = other;
+    // A stream that is opened and then silent, as behind a tunnel whose other end is gone.
+    await page.addInitScript(`
+      const real = window.fetch;
+      let opened = 0;
+      window.fetch = async (path, options) =>
+        String(path).includes('console/events') && ++opened === 2
+          ? new Response(new ReadableStream({}))
+          : real(path, options);
+    `);
+    await page.reload();
+    await other.signIn();
+    await page.getByText('Not live: No picture has come for 5 s').waitFor();
+    await page.getByText('Live', { exact: true }).waitFor();
+    expect(other.complaints).toEqual([]);
+    await other.close();
+  });
+
   test('a link in a dialog leads to the view that it names', async () => {
     const saleId = await sold();
     await showSale(saleId, 'orders');

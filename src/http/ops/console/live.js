@@ -2,6 +2,8 @@
 import { open, Refused } from './api.js';
 
 const RETRY_MS = [1_000, 2_000, 5_000, 10_000];
+/** A picture comes each second. After such a silence the node or the connection hangs, although nobody has closed it. */
+const SILENT_MS = 5_000;
 
 export class Live {
   #onPicture;
@@ -19,8 +21,11 @@ export class Live {
     this.#onPicture = onPicture;
     this.#onState = onState;
     document.addEventListener('visibilitychange', () => {
-      if (document.hidden) this.#close();
-      else if (this.#path) this.#connect();
+      if (!this.#path) return;
+      if (!document.hidden) return void this.#connect();
+      this.#close();
+      // What is shown grows old meanwhile.
+      this.#onState('lost', 'Connecting …');
     });
   }
 
@@ -46,6 +51,7 @@ export class Live {
     this.#close();
     const abort = new AbortController();
     this.#abort = abort;
+    this.#expectPicture();
     try {
       await this.#read(await open(this.#path, abort.signal), abort.signal);
       if (!abort.signal.aborted) this.#retry('The stream has ended');
@@ -55,7 +61,17 @@ export class Live {
     }
   }
 
+  /** From now on, silence is a loss of the connection. */
+  #expectPicture() {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => {
+      this.#abort.abort();
+      this.#retry(`No picture has come for ${SILENT_MS / 1_000} s`);
+    }, SILENT_MS);
+  }
+
   #retry(why) {
+    clearTimeout(this.#timer);
     const wait = RETRY_MS[Math.min(this.#failures++, RETRY_MS.length - 1)];
     this.#onState('lost', why);
     this.#timer = setTimeout(() => this.#connect(), wait);
@@ -67,6 +83,7 @@ export class Live {
     for (;;) {
       const { done, value } = await reader.read();
       if (done || signal.aborted) return;
+      this.#expectPicture();
       text += value;
       const events = text.split('\n\n');
       text = events.pop();
