@@ -323,7 +323,9 @@ describe('an action', () => {
     const [first] = (await node.opsRequest('/v1/events/dead')).body.dead;
     await operator.goTo('/events');
     await shown('the webhook answered 500');
-    await operator.page.getByRole('button', { name: `Send ${first.id} again` }).click();
+    const one = await operator.confirm(`Send ${first.id} again`, 'Send it again');
+    expect(one).toContain('order.paid of 1 order will be sent to the webhook');
+    await operator.done();
     await until(async () => (await node.opsRequest('/v1/events/dead')).body.total === 2, {
       what: 'one is sent',
     });

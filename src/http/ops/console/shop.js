@@ -1,14 +1,16 @@
 // Views of the whole shop: dead events, and its nodes.
 import { call } from './api.js';
 import { ask } from './dialogs.js';
-import { el, say, setText, table } from './dom.js';
+import { el, setText, table } from './dom.js';
 import { number, plural, rate, time } from './format.js';
 import { NODE_ONLY } from './orders.js';
 
 export function eventsView() {
   const panel = el('div', {}, el('p', { class: 'note' }, 'Reading the dead events …'));
   const refused = el('p', { class: 'refused', role: 'alert' });
-  const read = async () => {
+  // What was sent again stays so, also if this fails.
+  const read = () => fill().catch((error) => setText(refused, error.message));
+  const fill = async () => {
     const { total, dead } = await call('GET', 'v1/events/dead');
     const all = el('button', { type: 'button' }, 'Send all again');
     all.addEventListener('click', () => askAll(total, read));
@@ -20,10 +22,10 @@ export function eventsView() {
           ? 'No dead events: the webhook has accepted everything so far, or there is none.'
           : `${plural(total, 'page of events was', 'pages of events were')} not accepted by the webhook in any attempt.${total > dead.length ? ` The ${number(dead.length)} oldest are shown.` : ''}`,
       ),
-      ...(total === 0 ? [] : [el('div', { class: 'buttons' }, all), deadTable(dead, read, refused)]),
+      ...(total === 0 ? [] : [el('div', { class: 'buttons' }, all), deadTable(dead, read)]),
     );
   };
-  read().catch((error) => setText(refused, error.message));
+  void read();
   const element = el(
     'section',
     { 'aria-labelledby': 'title' },
@@ -34,14 +36,18 @@ export function eventsView() {
   return { element, stream: NODE_ONLY, set() {} };
 }
 
+const AGAIN = [
+  'What the webhook does not accept becomes dead again after all attempts.',
+  'Receivers may get an event twice. They recognize it by its id.',
+];
+
 function askAll(total, read) {
   ask({
     title: 'Send all dead events again',
     go: 'Send them again',
     lines: () => [
       `${plural(total, 'page of events', 'pages of events')} will be sent to the webhook before all younger ones.`,
-      'What the webhook does not accept becomes dead again after all attempts.',
-      'Receivers may get an event twice. They recognize it by its id.',
+      ...AGAIN,
     ],
     run: async () => {
       const { resent } = await call('POST', 'v1/events/dead/resend');
@@ -51,22 +57,27 @@ function askAll(total, read) {
   });
 }
 
-function deadTable(dead, read, refused) {
+function askOne({ id, kind, orderIds, failedWith }, read) {
+  ask({
+    title: `Send ${id} again`,
+    go: 'Send it again',
+    lines: () => [
+      `${kind} of ${plural(orderIds.length, 'order')} will be sent to the webhook. It was not accepted because: ${failedWith}.`,
+      ...AGAIN,
+    ],
+    run: async () => {
+      await call('POST', `v1/events/dead/${encodeURIComponent(id)}/resend`);
+      await read();
+      return `${id} will be sent again.`;
+    },
+  });
+}
+
+function deadTable(dead, read) {
   const headings = ['Kind', 'Happened', 'Dead since', { text: 'Attempts', class: 'n' }, 'Why', 'Orders', ''];
   return table('Dead events, the oldest first', headings, dead, (each) => {
     const button = el('button', { type: 'button', 'aria-label': `Send ${each.id} again` }, 'Send again');
-    button.addEventListener('click', async () => {
-      button.disabled = true;
-      setText(refused, '');
-      try {
-        await call('POST', `v1/events/dead/${encodeURIComponent(each.id)}/resend`);
-        say(`${each.id} will be sent again.`);
-        await read();
-      } catch (error) {
-        button.disabled = false;
-        setText(refused, error.message);
-      }
-    });
+    button.addEventListener('click', () => askOne(each, read));
     return [
       each.kind,
       time(each.at),
