@@ -436,6 +436,30 @@ describe('what it shows', () => {
     await operator.page.keyboard.press('Escape');
   });
 
+  test('long ids, references and large numbers stay inside their card', async () => {
+    const saleId = await sold({ stock: 2_000_000_000 }, 0);
+    const { body } = await node.buy(saleId, 'B'.repeat(128));
+    await node.ops.editOrder(body.orderId, { reference: 'r'.repeat(200) }, { actor: 'desk', reason: '' });
+    const places = [
+      { hash: `/sale/${saleId}/orders`, width: 1_280, text: 'r'.repeat(200) },
+      { hash: '/nodes', width: 360, text: '(this node)' },
+      { hash: '/sales', width: 360, text: '1,999,999,999 of' },
+    ];
+    const widerThanTheirCard = `[...document.querySelectorAll('td, .note')].flatMap((each) => {
+      const text = document.createRange();
+      text.selectNodeContents(each);
+      const { right } = (each.closest('.sheet, .figure, main') ?? document.body).getBoundingClientRect();
+      return text.getBoundingClientRect().right > right || each.scrollWidth > each.clientWidth ? [each.textContent] : [];
+    })`;
+    for (const { hash, width, text } of places) {
+      await operator.page.setViewportSize({ width, height: 900 });
+      await operator.goTo(hash);
+      await shown(text);
+      expect(await operator.page.evaluate(widerThanTheirCard)).toEqual([]);
+    }
+    await operator.page.setViewportSize({ width: 1_280, height: 900 });
+  });
+
   test('works by keyboard: from the list to a sale, and into a dialog and back', async () => {
     const saleId = await sold();
     const { page } = operator;

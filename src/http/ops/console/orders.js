@@ -108,11 +108,11 @@ export function orderTable(caption, orders, withSale = false) {
   const headings = [
     'Order',
     ...(withSale ? ['Sale'] : []),
-    'Buyer',
+    { text: 'Buyer', class: 'long' },
     { text: 'Units', class: 'n' },
     'Status',
     'In Postgres since',
-    'Reference',
+    { text: 'Reference', class: 'long' },
   ];
   return table(caption, headings, orders, (order) => [
     orderButton(order.orderId),

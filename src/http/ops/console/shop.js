@@ -90,6 +90,8 @@ function deadTable(dead, read) {
   });
 }
 
+const PROCESS_HEADINGS = [{ text: 'Process', class: 'long' }, 'Version', 'Settings'];
+
 export class NodesView {
   stream = NODE_ONLY;
   #processes = el('div');
@@ -115,7 +117,7 @@ export class NodesView {
       this.#shown = shown;
       const all = [{ process, version, isThis: true, differs: [] }, ...others];
       this.#processes.replaceChildren(
-        table('Processes of the shop', ['Process', 'Version', 'Settings'], all, (each) => [
+        table('Processes of the shop', PROCESS_HEADINGS, all, (each) => [
           each.isThis ? `${each.process} (this node)` : each.process,
           each.version === version ? each.version : `${each.version}, another version`,
           each.isThis
