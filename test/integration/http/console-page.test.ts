@@ -2,6 +2,7 @@
 import type { Browser } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { homeSegment } from '../../../src/engine/sale/home-segment.ts';
+import { ORDER_STATUSES } from '../../../src/operations/order.ts';
 import { openDatabase } from '../../../src/postgres/database.ts';
 import { givePlaces } from '../../../src/queue/places.ts';
 import { RedisKeys } from '../../support/engine/redis-keys.ts';
@@ -281,6 +282,17 @@ describe('an action', () => {
     expect(await node.ops.show(saleId)).toMatchObject({ remaining: 85 });
   });
 
+  test('that the node refuses gives each reason once', async () => {
+    const saleId = await sold();
+    await showSale(saleId);
+    await operator.confirm('Top up', 'Add the units', { Units: '3000000000' });
+    expect(await operator.refusal()).toBe(
+      'The request is not valid. the change is not valid: units must be at most 2147483648',
+    );
+    await operator.page.keyboard.press('Escape');
+    await operator.done();
+  });
+
   test('that the node refuses after its dialog was closed is shown all the same', async () => {
     const saleId = await sold();
     await showSale(saleId);
@@ -387,6 +399,8 @@ describe('what it shows', () => {
     const saleId = await sold();
     await showSale(saleId, 'orders');
     const { page } = operator;
+    const statuses = page.getByLabel('Status').locator('option');
+    expect(await statuses.allInnerTexts()).toEqual(['any', ...ORDER_STATUSES]);
     await page.getByLabel('Buyer', { exact: true }).fill('buyer-7');
     await page.getByRole('button', { name: 'Search' }).click();
     await page.getByRole('cell', { name: 'buyer-7', exact: true }).waitFor();

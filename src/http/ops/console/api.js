@@ -23,9 +23,8 @@ export const saleUrl = (saleId) => `v1/sales/${encodeURIComponent(saleId)}`;
 
 /** The node's answer to a request that it did not carry out, or a reason why there is no answer. */
 export class Refused extends Error {
-  constructor({ status = 0, code = '', title = 'The request failed', detail, faults = [] }) {
-    const more = [detail, ...faults.map(({ field, problem }) => `${field}: ${problem}`)].filter(Boolean);
-    super([title, ...more].join('. '));
+  constructor({ status = 0, code = '', title = 'The request failed', detail }) {
+    super([title, detail].filter(Boolean).join('. '));
     this.status = status;
     this.code = code;
   }

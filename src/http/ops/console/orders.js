@@ -6,7 +6,9 @@ import { number, plural, time } from './format.js';
 import { queryOf, saleHash } from './hash.js';
 
 const PAGE = 50;
-const STATUSES = ['unpaid', 'paid', 'redeemed', 'cancelled', 'expired', 'refunded', 'rejected'];
+const STATUSES = ['offered', 'unpaid', 'paid', 'redeemed', 'cancelled', 'expired', 'refunded', 'rejected'];
+/** The node lists so many refunds at most. */
+const MAX_REFUNDS = 1_000;
 const ORDER_ID = /^\d{1,19}$/;
 
 export function ordersTab(saleId, query) {
@@ -178,7 +180,7 @@ export function refundsView() {
         { class: 'note' },
         orders.length === 0
           ? 'No refund is due.'
-          : `${plural(orders.length, 'order')} paid too late, after the units were sold to others. Pay the money back, then report it with: stockade order refund`,
+          : `${orders.length < MAX_REFUNDS ? '' : 'At least '}${plural(orders.length, 'order')} paid too late, after the units were sold to others. Pay the money back, then report it with: stockade order refund`,
       ),
       ...(orders.length === 0 ? [] : [orderTable('Refunds due, the oldest first', orders, true)]),
     );
