@@ -3,6 +3,8 @@
 const WINDOW_MS = 5_000;
 /** Over less time a rate says nothing. */
 const MIN_MS = 500;
+/** After such a pause the units say nothing about now: the page was hidden, or the node away. */
+const PAUSE_MS = 10_000;
 
 export class SoldRate {
   #seen = [];
@@ -14,7 +16,10 @@ export class SoldRate {
    */
   add(sold, ageMs = 0) {
     if (sold === undefined) return undefined;
+    if (ageMs >= PAUSE_MS) return undefined;
     const now = performance.now() - ageMs;
+    const last = this.#seen.at(-1);
+    if (last && now - last.now >= PAUSE_MS) this.#seen = [];
     this.#seen.push({ sold, now });
     while (this.#seen.length > 2 && now - this.#seen[1].now >= WINDOW_MS) this.#seen.shift();
     const first = this.#seen[0];

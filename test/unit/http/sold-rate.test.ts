@@ -1,0 +1,36 @@
+/** What the console's page tells of the speed of a sale. */
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+// @ts-expect-error The page is JavaScript.
+import { SoldRate } from '../../../src/http/ops/console/sold-rate.js';
+
+beforeEach(() => void vi.useFakeTimers({ toFake: ['performance'] }));
+afterEach(() => void vi.useRealTimers());
+
+/** Every second a picture, with one unit more. */
+function run(rate: SoldRate, from: number, seconds: number): number | undefined {
+  let told: number | undefined;
+  for (let i = 0; i < seconds; i++) {
+    vi.advanceTimersByTime(1_000);
+    told = rate.add(from + i);
+  }
+  return told;
+}
+
+test('is that of the last seconds', () => {
+  expect(run(new SoldRate(), 0, 20)).toBe(1);
+});
+
+test('begins anew after a pause: what was sold while the page was hidden says nothing about now', () => {
+  const rate = new SoldRate();
+  run(rate, 0, 20);
+  vi.advanceTimersByTime(3_600_000);
+  expect(rate.add(1_000_000)).toBeUndefined();
+  expect(run(rate, 1_000_001, 1)).toBe(1);
+});
+
+test('is not told of units that were read long ago', () => {
+  const rate = new SoldRate();
+  run(rate, 0, 20);
+  vi.advanceTimersByTime(60_000);
+  expect(rate.add(19, 60_000)).toBeUndefined();
+});
