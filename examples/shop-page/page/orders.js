@@ -7,6 +7,9 @@ const POLL_MS = 2_000;
 /** Orders that count for the limit. */
 const HELD = ['accepted', 'unpaid', 'paid', 'redeemed'];
 
+/** The node does each of them once, however often it is asked. */
+const AGAIN = 'Look below, and try again.';
+
 let orders = [];
 
 /** @returns how many units the buyer holds, as the page knows it */
@@ -68,21 +71,30 @@ function action(verb, orderId, run) {
 }
 
 async function pay(orderId) {
-  const answer = await fetch(`orders/${orderId}/pay`, { method: 'POST' });
-  const { code } = answer.ok ? {} : await answer.json().catch(() => ({}));
-  if (answer.ok) say($('said'), `Order ${orderId} is paid. Thank you!`);
-  else if (code === 'expired')
-    say($('said'), `Order ${orderId} was not paid in time, and its units are gone.`);
-  else say($('said'), `Order ${orderId} could not be paid. Try again.`);
+  say($('said'), await paying(orderId).catch(() => `No answer came: order ${orderId} may be paid. ${AGAIN}`));
   await readOrders();
+}
+
+/** @returns what became of it */
+async function paying(orderId) {
+  const answer = await fetch(`orders/${orderId}/pay`, { method: 'POST' });
+  const told = await answer.json().catch(() => ({}));
+  if (answer.ok && told.orderId && told.orderId !== orderId)
+    return `Order ${orderId} was paid late. Order ${told.orderId} takes its place and is paid. Thank you!`;
+  if (answer.ok) return `Order ${orderId} is paid. Thank you!`;
+  if (told.code === 'expired') return `Order ${orderId} was not paid in time, and its units are gone.`;
+  return `Order ${orderId} could not be paid. Try again.`;
 }
 
 async function cancel(orderId) {
   const { code } = await client.cancel(orderId);
-  say(
-    $('said'),
-    code === 'done' ? `Order ${orderId} is cancelled.` : `Order ${orderId} can’t be cancelled now.`,
-  );
+  const said =
+    code === 'done'
+      ? `Order ${orderId} is cancelled.`
+      : code === 'unknown'
+        ? `No answer came: order ${orderId} may be cancelled. ${AGAIN}`
+        : `Order ${orderId} can’t be cancelled now.`;
+  say($('said'), said);
   await readOrders();
 }
 

@@ -29,14 +29,16 @@ function showSale() {
   say($('title'), title || sale.id);
   say($('state'), state === 'open' && soldOut && !queue ? 'Sold out' : PHASES[state]);
   say($('stock'), state === 'ended' ? 'The sale is over' : stockWords(remaining, queue));
-  const price =
-    priceMinor === undefined || !currency
-      ? ''
-      : new Intl.NumberFormat(undefined, { style: 'currency', currency }).format(priceMinor / 100);
-  say($('price'), price);
+  say($('price'), priceMinor === undefined || !currency ? '' : money(priceMinor, currency));
   showQuantities();
   queueOf(sale);
   tick();
+}
+
+/** A currency has 0 to 3 decimals: 4900 are 49 euros and 4,900 yen. */
+function money(minor, currency) {
+  const format = new Intl.NumberFormat(undefined, { style: 'currency', currency });
+  return format.format(minor / 10 ** format.resolvedOptions().maximumFractionDigits);
 }
 
 function stockWords(remaining, queue) {
@@ -123,7 +125,10 @@ function tick() {
 }
 
 async function follow() {
+  let wasLost = false;
   for await (const update of client.followSale(saleId)) {
+    if (update.code === 'found' && wasLost) readOrders().catch(console.warn);
+    wasLost = update.code === 'interrupted';
     $('live').classList.toggle('is-live', update.code === 'found');
     if (update.code === 'found') {
       sale = update.sale;

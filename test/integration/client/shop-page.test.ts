@@ -194,6 +194,24 @@ describe('with a real node', () => {
       expect(await visit.page.getByRole('button', { name: /^Pay order/ }).count()).toBe(0);
     });
 
+    test('an order that is paid late and replaced', async () => {
+      const saleId = await sell({ payWithinSeconds: 3 });
+      await using visit = await shop.visit(browser, saleId);
+      await visit.page.route('**/orders/*/pay', async (route: Route) => {
+        const orderId = /orders\/(\d+)/.exec(route.request().url())![1]!;
+        const expired = async () =>
+          (await shop.node.opsRequest(`/v1/orders/${orderId}`)).body.status === 'expired';
+        await until(expired, { what: 'the time to pay is over' });
+        await route.continue();
+      });
+      await visit.buy();
+      await visit.page.getByRole('button', { name: /^Pay order/ }).click();
+      await visit.shows(
+        '#said',
+        /^Order (\d+) was paid late\. Order (?!\1)\d+ takes its place and is paid\./,
+      );
+    });
+
     test('there is no such sale', async () => {
       await using visit = await shop.visit(browser, 'none');
       await visit.told('There is no such sale');
@@ -223,6 +241,56 @@ describe('with answers that are hard to get from a node', () => {
     await visit.page.getByRole('button', { name: 'Try again' }).click();
     await visit.told('It is yours');
   });
+});
+
+test.each([
+  ['EUR', '€49.00'],
+  ['JPY', '¥4,900'],
+  ['KWD', 'KWD\u00a04.900'],
+])('a price of 4900 in %s is %s', async (currency, price) => {
+  await using visit = await shop.visit(browser, await sell({ currency }));
+  await visit.shows('#price', price);
+});
+
+test('a payment or a cancellation whose answer is lost: the buyer is told, and may ask again', async () => {
+  const saleId = await sell({ perBuyerLimit: 2, payWithinSeconds: 3_600 });
+  await using visit = await shop.visit(browser, saleId);
+  await visit.buy();
+  await visit.page.route('**/orders/*/pay', (route: Route) => route.abort());
+  await visit.page.route('**/v1/orders/*/cancel', (route: Route) => route.abort());
+  await visit.page.getByRole('button', { name: /^Pay order/ }).click();
+  await visit.shows('#said', /^No answer came: order \d+ may be paid\. .*try again/);
+  await visit.page.getByRole('button', { name: /^Cancel order/ }).click();
+  await visit.shows('#said', /^No answer came: order \d+ may be cancelled\. .*try again/);
+  await visit.page.unrouteAll({ behavior: 'ignoreErrors' });
+  await visit.page.getByRole('button', { name: /^Pay order/ }).click();
+  await visit.shows('#said', 'is paid');
+  expect(visit.complaints).toEqual([]);
+});
+
+test('a page that was loaded while the node was away shows the buyer’s orders once it is back', async () => {
+  const saleId = await sell({ payWithinSeconds: 3_600 });
+  await using visit = await shop.visit(browser, saleId);
+  await visit.buy();
+  await visit.shows('#list .badge', 'to be paid');
+  await visit.page.route('**/v1/sales/**', (route: Route) => route.abort());
+  // Final, so that the page does not ask again by itself.
+  await visit.page.route('**/v1/sales/*/orders', (route: Route) =>
+    route.fulfill({
+      status: 429,
+      body: JSON.stringify({ code: 'rate_limited', title: 'Too many requests', status: 429 }),
+      headers: {
+        'access-control-allow-origin': shop.origin,
+        'access-control-allow-credentials': 'true',
+      },
+    }),
+  );
+  const refused = visit.page.waitForResponse((answer) => answer.status() === 429);
+  await visit.page.reload();
+  await refused;
+  await visit.shows('#live', 'connecting again');
+  await visit.page.unrouteAll({ behavior: 'ignoreErrors' });
+  await visit.shows('#list .badge', 'to be paid');
 });
 
 test('the page can be used with the keyboard alone, and says what happens to a screen reader', async () => {
