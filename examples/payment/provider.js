@@ -32,7 +32,7 @@ export class Provider {
     return {
       done: sum(['succeeded']),
       underWay: sum(UNDER_WAY),
-      hasFailed: data.some((one) => one.status === 'failed'),
+      hasFailed: data.some(({ status }) => status === 'failed' || status === 'canceled'),
     };
   }
 

@@ -104,7 +104,10 @@ async function read(ops, orderId) {
 async function payBack(provider, intent) {
   const { underWay, hasFailed } = await provider.paidBack(intent);
   if (underWay < intent.amount_received) {
-    if (hasFailed) throw new Error(`A refund of ${intent.id} has failed: pay the buyer back in another way`);
+    if (hasFailed)
+      throw new Error(
+        `A refund of ${intent.id} has failed or was canceled: pay the buyer back in another way`,
+      );
     await provider.refund(intent);
   }
   return (await isBack(provider, intent)) ? 'refunded' : 'refunding';

@@ -124,7 +124,9 @@ export class StandIn {
   #refund({ payment_intent: intentId, amount }) {
     const intent = this.#intents.get(intentId);
     if (!intent) return refused(404, 'resource_missing');
-    const gone = this.refundsOf(intentId).filter(({ status }) => status !== 'failed');
+    const gone = this.refundsOf(intentId).filter(
+      ({ status }) => status !== 'failed' && status !== 'canceled',
+    );
     const left = intent.amount_received - gone.reduce((sum, refund) => sum + refund.amount, 0);
     if (left === 0) return refused(400, 'charge_already_refunded');
     const refund = {

@@ -326,23 +326,26 @@ describe('a late payment', () => {
     await until(async () => (await ask('GET', orderId)).body.code === 'paid_late', { what: 'it is counted' });
   });
 
-  test('whose refund fails is left to a human, and is not tried for ever', async () => {
-    const { saleId, orderId, intentId } = await late({ stock: 1 });
-    expect(await node.buy(saleId, 'bob')).toMatchObject({ status: 201 });
-    [standIn.isHolding, standIn.refundStatus] = [true, 'pending'];
-    await confirm(intentId);
-    expect(await settle(shop, intentId)).toBe('refunding');
-    standIn.endRefund(standIn.refundsOf(intentId)[0].id, 'failed');
-    const failures = await sweep(shop);
-    const ours = failures.find(({ message }: Error) => message.includes(orderId));
-    expect(String(ours.cause)).toMatch(/refund of pi_\w+ has failed/);
-    expect(states(intentId)).toEqual(['failed']);
-    expect(await shop.ops.refund(orderId, 'paid back by bank transfer')).toMatchObject({ code: 'done' });
-    expect(await sweep(shop)).toEqual([]);
-    // The money went back in another way: a repeated webhook pays nothing back.
-    for (const event of standIn.events) expect(await standIn.deliver(event)).toBe(200);
-    expect(states(intentId)).toEqual(['failed']);
-  });
+  test.each(['failed', 'canceled'])(
+    'whose refund is %s is left to a human, and is not tried for ever',
+    async (end) => {
+      const { saleId, orderId, intentId } = await late({ stock: 1 });
+      expect(await node.buy(saleId, 'bob')).toMatchObject({ status: 201 });
+      [standIn.isHolding, standIn.refundStatus] = [true, 'pending'];
+      await confirm(intentId);
+      expect(await settle(shop, intentId)).toBe('refunding');
+      standIn.endRefund(standIn.refundsOf(intentId)[0].id, end);
+      const failures = await sweep(shop);
+      const ours = failures.find(({ message }: Error) => message.includes(orderId));
+      expect(String(ours.cause)).toMatch(/refund of pi_\w+ has failed/);
+      expect(states(intentId)).toEqual([end]);
+      expect(await shop.ops.refund(orderId, 'paid back by bank transfer')).toMatchObject({ code: 'done' });
+      expect(await sweep(shop)).toEqual([]);
+      // The money went back in another way: a repeated webhook pays nothing back.
+      for (const event of standIn.events) expect(await standIn.deliver(event)).toBe(200);
+      expect(states(intentId)).toEqual([end]);
+    },
+  );
 });
 
 describe('when something does not answer', () => {
