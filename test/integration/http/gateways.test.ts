@@ -6,6 +6,7 @@ import { createServer as createHttpServer } from 'node:http';
 import { type AddressInfo, connect, createServer, type Server } from 'node:net';
 import { SignJWT } from 'jose';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { BuyerClient } from '../../../src/client/index.ts';
 import { until } from '../../support/fixtures.ts';
 import { RawConnection, rawRequest } from '../../support/http/raw-http.ts';
 import { SaleListener } from '../../support/http/sale-listener.ts';
@@ -63,6 +64,16 @@ describe.each(['nginx', 'haproxy'] as const)('%s in front of a node', (kind: Gat
     await connection.send(text);
     return await connection.answer();
   };
+
+  const roomFor = (listen: () => SaleListener) =>
+    until(
+      async () => {
+        using page = listen();
+        await until(() => page.head !== '', { what: 'the answer' });
+        return page.status === 200;
+      },
+      { what: 'room for another page' },
+    );
 
   test('a purchase gets through, with the buyer that the token proves', async () => {
     const id = await makeSale(node, { stock: 10 });
@@ -141,14 +152,25 @@ describe.each(['nginx', 'haproxy'] as const)('%s in front of a node', (kind: Gat
     } finally {
       for (const page of pages) page[Symbol.dispose]();
     }
-    await until(
-      async () => {
-        using page = listen();
-        await until(() => page.head !== '', { what: 'the answer' });
-        return page.status === 200;
-      },
-      { what: 'room for another page' },
-    );
+    await roomFor(listen);
+  });
+
+  test('what the gateway itself refuses is an outcome for the typed client, and no wrong address', async () => {
+    const client = new BuyerClient({ url: `http://127.0.0.1:${gateway.port}`, deadlineMs: 1_000 });
+    expect(await client.purchase({ saleId: sale })).toMatchObject({ code: 'unauthenticated' });
+    const pages = Array.from({ length: 100 }, () => new SaleListener(gateway.port, sale));
+    const updates = client.followSale(sale);
+    try {
+      await until(() => pages.every(({ status }) => status === 200), { what: 'a hundred pages listen' });
+      expect((await updates.next()).value).toMatchObject({
+        code: 'interrupted',
+        detail: expect.stringContaining('Too many'),
+      });
+    } finally {
+      await updates.return();
+      for (const page of pages) page[Symbol.dispose]();
+    }
+    await roomFor(() => new SaleListener(gateway.port, sale));
   });
 
   test('an anonymous request has no body, and a query only visible characters', async () => {
