@@ -11,6 +11,8 @@ const PHASES = { scheduled: 'Not open yet', open: 'Open', paused: 'Paused', ende
 /** A lost answer is asked for so often before the buyer has to press a button. */
 const ASKS = 2;
 const MOST_LISTED = 10;
+/** How often a page reads the sale that can't listen to it. */
+const READ_MS = 5_000;
 
 /** A purchase that is not settled survives a reload of the page: with its key, it can't be bought twice. */
 const pending = {
@@ -21,6 +23,9 @@ const pending = {
 };
 
 let sale;
+/** Whether the page hears nothing of the sale at the moment. */
+let isLost = false;
+let nextRead;
 let isBuying = false;
 
 function showSale() {
@@ -124,11 +129,21 @@ function tick() {
   else say($('window'), left > 0 ? `Ends in ${duration(left)}` : '');
 }
 
+/** The node or the gateway may have room for no more listeners, and answer all else. If it answers nothing, this ends. */
+async function readMeanwhile() {
+  const read = await client.sale(saleId);
+  if (!isLost || read.code !== 'found') return;
+  sale = read.sale;
+  showSale();
+  clearTimeout(nextRead);
+  nextRead = setTimeout(() => isLost && readMeanwhile().catch(console.warn), READ_MS);
+}
+
 async function follow() {
-  let wasLost = false;
   for await (const update of client.followSale(saleId)) {
-    if (update.code === 'found' && wasLost) readOrders().catch(console.warn);
-    wasLost = update.code === 'interrupted';
+    if (update.code === 'found' && isLost) readOrders().catch(console.warn);
+    if (update.code === 'interrupted') readMeanwhile().catch(console.warn);
+    isLost = update.code === 'interrupted';
     $('live').classList.toggle('is-live', update.code === 'found');
     if (update.code === 'found') {
       sale = update.sale;

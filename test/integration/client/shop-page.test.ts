@@ -293,6 +293,20 @@ test('a page that was loaded while the node was away shows the buyer’s orders 
   await visit.shows('#list .badge', 'to be paid');
 });
 
+test('a page that there is no room to listen for reads the sale, and buys', async () => {
+  const saleId = await sell();
+  await using visit = await shop.visit(browser, saleId);
+  const full = JSON.stringify({ code: 'busy', title: 'Too many listen', status: 503 });
+  await visit.page.route('**/v1/sales/*/events', (route: Route) =>
+    route.fulfill({ status: 503, body: full, headers: { 'access-control-allow-origin': '*' } }),
+  );
+  await visit.page.reload();
+  await visit.shows('#stock', '10 left');
+  await visit.buy();
+  await visit.told('It is yours');
+  await visit.shows('#stock', '9 left');
+});
+
 test('the page can be used with the keyboard alone, and says what happens to a screen reader', async () => {
   const saleId = await sell({ payWithinSeconds: 3_600 });
   await using visit = await shop.visit(browser, saleId);
