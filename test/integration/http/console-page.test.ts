@@ -323,7 +323,9 @@ describe('an action', () => {
     const problem = JSON.stringify({ code: 'unauthenticated', title: 'Another token' });
     await other.page.route(`**/v1/sales/${saleId}`, (route) => route.fulfill({ status: 401, body: problem }));
     await other.page.getByRole('button', { name: 'Top up' }).click();
-    await other.page.getByText('Signed out: Another token').waitFor();
+    await other.page
+      .getByText(/^Signed out: the node does not accept this token any more\. Sign in/)
+      .waitFor();
     expect(await other.page.getByRole('dialog').count()).toBe(0);
     await other.close();
   });

@@ -13,7 +13,7 @@ export function signOut() {
   operator = '';
 }
 
-/** @param {(problem: Refused) => void} callback called when the node does not accept the token any more */
+/** @param {() => void} callback called when the node does not accept the token any more */
 export function onRefusedToken(callback) {
   refusedToken = callback;
 }
@@ -57,7 +57,7 @@ async function send(method, path, body, signal) {
   }
   if (answer.ok) return answer;
   const refused = new Refused(await problemOf(answer));
-  if (answer.status === 401) refusedToken(refused);
+  if (answer.status === 401) refusedToken();
   throw refused;
 }
 

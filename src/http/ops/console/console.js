@@ -130,8 +130,11 @@ function showConsole() {
   main.focus({ preventScroll: true });
 }
 
-onRefusedToken((refused) => {
-  if (isSignedIn) showLogin(`Signed out: ${refused.message}`);
+onRefusedToken(() => {
+  if (isSignedIn)
+    showLogin(
+      'Signed out: the node does not accept this token any more. Sign in with the token that it has now.',
+    );
 });
 document.getElementById('sign-out').addEventListener('click', () => {
   showLogin();
