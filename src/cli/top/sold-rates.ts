@@ -5,6 +5,8 @@ import type { ConsolePicture, ShownSale } from '../../operations/console/console
 const WINDOW_MS = 5_000;
 /** Over less time a rate says nothing. */
 const MIN_MS = 500;
+/** After such a pause the units say nothing about now: the node was away. */
+const PAUSE_MS = 10_000;
 
 interface Seen {
   readonly sold: number;
@@ -25,7 +27,9 @@ export class SoldRates {
     const seen = new Map<string, Seen[]>();
     for (const sale of list.value.sales) {
       if (sale.remaining === undefined) continue;
-      const all = [...(this.#seen.get(sale.id) ?? []), { sold: unitsOf(sale) - sale.remaining, atMs }];
+      const before = this.#seen.get(sale.id) ?? [];
+      const isNow = before.length > 0 && atMs - before.at(-1)!.atMs < PAUSE_MS;
+      const all = [...(isNow ? before : []), { sold: unitsOf(sale) - sale.remaining, atMs }];
       while (all.length > 2 && atMs - all[1]!.atMs >= WINDOW_MS) all.shift();
       seen.set(sale.id, all);
       const [first, last] = [all[0]!, all.at(-1)!];

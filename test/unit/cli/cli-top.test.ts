@@ -134,6 +134,8 @@ test('units sold a second, over the last five seconds', () => {
   expect(at(4, 95)).toBe(0);
   for (let second = 5; second <= 20; second++) at(second, 90);
   expect(at(21, 80)).toBe(2);
+  expect(at(3_600, 10)).toBeUndefined();
+  expect(at(3_601, 9)).toBe(1);
   expect(rates.add({ at: 'now', list: undefined }).size).toBe(0);
 });
 
