@@ -2,12 +2,12 @@
  * Applies batches to Postgres and announces them. Beside a large batch a second one is under way: while the commit of the
  * first waits for the disk, the second does its work (migrations/025-many-sales.sql). Small batches follow each other: a second
  * one would wait for the rows that the first has locked, and the orders that arrive meanwhile would wait for both. If a small
- * batch takes long, because somebody else has locked its rows, the next one starts: it may have orders of other sales.
+ * batch takes long, because another transaction has locked its rows, the next one starts: it may have orders of other sales.
  *
  *   begun ──> applied ──> announced
  *     ├──the cursors have moved──> an earlier batch was under way: tried once more after it
  *     │                            none was: another sync has applied it; the sale is released, and its cursors are read again
- *     ├──the guard refuses──> order by order (apply-each.ts) ──> refused orders removed from the backend ──> announced
+ *     ├──the guard refuses──> piece by piece (apply-each.ts) ──> refused orders removed from the backend ──> announced
  *     └──any other failure──> the loop restarts from the cursors
  *
  * Order: two batches of one segment follow each other, and the cursors let them commit in no other order. If the

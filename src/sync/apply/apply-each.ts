@@ -9,8 +9,8 @@
  * 2.1 s.
  *
  * Why the result is the same: a piece is tried when all orders before it are decided, as it would be order by order.
- * If it is applied as a whole, each of its orders would have been applied: with each order the stock only falls and
- * the buyer's holdings only grow, so bounds that hold at the end held all along; and ids and keys that do not collide
+ * If it is applied as a whole, each of its orders would have been applied alone. With each order the stock only falls
+ * and the buyer's holdings only grow, so bounds that hold at the end held all along. Ids and keys that do not collide
  * among all orders do not collide among some. A refused order was tried alone, and only earlier orders can have
  * caused the refusal. Rejected orders hold no units and no key, only their id. So they may be written later than they
  * are decided, but before an order with the same id is tried.

@@ -1,8 +1,12 @@
 /**
- * The reconciler compares all sales in Postgres and the backend (a sweep), because hints can be lost. It finds logs that have
- * grown without a hint, sales that the backend does not have or has in an older generation, states and rules that the
- * backend has missed, returns and operators' changes that were not finished, units that the backend has lost, and watermarks
- * that it did not take or has lost. It also counts the backlog.
+ * The reconciler compares all sales in Postgres and the backend (a sweep), because hints can be lost. It also counts the
+ * backlog. It finds
+ *
+ * - logs that have grown without a hint,
+ * - sales that the backend does not have, or has in an older generation,
+ * - states and rules that the backend has missed,
+ * - returns and operators' changes that were not finished,
+ * - units that the backend has lost, and watermarks that it did not take or has lost.
  *
  *   resting ──due──> scanning, beside the loop ──> scanned ──the loop has repaired the findings──> resting
  *                        └──failed──> the loop fails with the error ──> resting, and due

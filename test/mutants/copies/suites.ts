@@ -14,8 +14,8 @@ const RESULT = '.result.json';
 const OUTPUT_CHARACTERS = 4_000;
 
 /**
- * Tests that are never run for a mutant: those that measure, those of other parts of the repository, two that read which files
- * are loaded and which SQL is in the source, where the switches disturb them, and slow ones that check nothing more than the others.
+ * Tests that are never run for a mutant: those that measure, those of other parts of the repository, and slow ones that check
+ * nothing more than the others. Two more read which files are loaded and which SQL is in the source: the switches disturb them.
  */
 const NOT_FOR_MUTANTS =
   /\/(alone|fuzz|resize-node|overload|simulation|statements|import-directions|support-servers|mutations|mutant-\w+)\.test\.ts$/;
