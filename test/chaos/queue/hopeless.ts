@@ -1,11 +1,14 @@
 /**
- * Q5: who is told `hopeless`, and who is not. A place is hopeless while as many present people wait before it as units could still come
- * to: all that no accepted order holds.
+ * Q5: who is told `hopeless`, and who is not. A place is hopeless while as many present people wait before it as there are units that no
+ * accepted order holds.
  *
- * Of each second there are two bounds on the first rank that is hopeless. The least one counts everybody who waited for a moment, because
- * after a fault all count as present, and the fewest units. The last one counts only those who waited all the time and were surely
- * present, and the most units. An answer is wrong only if the bounds of every second contradict it in which its facts may have been
- * collected: the head tells once a second, and nodes read once a second. During a fault and its recovery, they may be as old as the fault.
+ * For each second there are two bounds on the first rank that is hopeless:
+ *
+ * - The least one counts the fewest units, and everybody who waited for a moment, because after a fault all count as present.
+ * - The last one counts the most units, and only those who waited all the time and were surely present.
+ *
+ * The facts behind an answer may be some seconds old: the head reports once a second, and nodes read once a second. During a fault and
+ * its recovery, they may be as old as the fault. So an answer is wrong only if it contradicts the bounds of every such second.
  */
 import type { Memory } from './memory.ts';
 import type { QueueTruth } from './truth.ts';

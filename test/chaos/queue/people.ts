@@ -30,7 +30,10 @@ const WITHOUT_TOKEN = 0.2;
 const IDLE_MS = 10;
 
 type Plan = 'keeps' | 'cancels' | 'lapses' | 'leaves' | 'goes';
-/** Of a hundred people, those below this number who are below none before. More than half of the offers give their units back, so that most faults find units that are on the way. */
+/**
+ * A number below 100 is drawn for each person: the first bound above it decides the plan. More than half of the offers give
+ * their units back, so that most faults find units that are on their way.
+ */
 const PLANS: readonly (readonly [Plan, number])[] = [
   ['keeps', 40],
   ['cancels', 73],

@@ -42,9 +42,9 @@ export interface FreeTimes {
 }
 
 /**
- * Postgres shows how many units are free, not which one an offer takes. An offer is taken to use the unit that has been free for
- * longest. So no unit is said to have been free for longer than one was. A unit that nobody is offered is found as soon as no other unit
- * comes back for the time of the bound.
+ * Postgres shows how many units are free, not which one an offer takes. So the checker assumes that an offer takes the unit that has
+ * been free for longest. Then it never reports a time for which no unit was free. And it notices a unit that is never offered, as soon as
+ * no other unit comes back for the time of the bound.
  */
 export function freeTimes(units: Units, queue: JudgedQueue, waits: readonly Wait[]): FreeTimes {
   const changes = changesOf(units);
