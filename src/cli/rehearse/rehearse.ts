@@ -7,7 +7,7 @@
  * From the moment the sale exists, every way out of here removes it, also Ctrl-C and errors. If this process is killed, its
  * nodes stop by themselves, and the next rehearsal removes the sale (shadow-sale.ts).
  */
-import { access, constants, writeFile } from 'node:fs/promises';
+import { access, constants, stat, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Config } from '../../config/config.ts';
 import { isLoopback } from '../../config/values/hosts.ts';
@@ -126,10 +126,13 @@ export function identityOf({
 
 /** Before the rehearsal, so that its report is not lost. @throws UsageError */
 async function refuseUnwritable(file: string): Promise<void> {
+  const refused = (why: string) => new UsageError(`--report ${file} can't be written: ${why}`);
+  const found = await stat(file).catch(() => undefined);
+  if (found?.isDirectory()) throw refused('it is a folder');
   try {
-    await access(dirname(file), constants.W_OK);
+    await access(found ? file : dirname(file), constants.W_OK);
   } catch (error) {
-    throw new UsageError(`--report ${file} can't be written: ${describe(error)}`);
+    throw refused(describe(error));
   }
 }
 

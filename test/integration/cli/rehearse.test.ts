@@ -173,6 +173,10 @@ test('stores elsewhere need --yes; half of the stores, and bad values, are refus
     exitCode: 2,
     stderr: expect.stringContaining('--report /no/such/folder/a.html can'),
   });
+  expect(await callCli(['rehearse', '--report', tmpdir()])).toMatchObject({
+    exitCode: 2,
+    stderr: expect.stringContaining("can't be written: it is a folder"),
+  });
   expect(await callCli(['rehearse', '--rate', 'fast'])).toMatchObject({
     exitCode: 2,
     stderr: expect.stringContaining('--rate is "fast"'),

@@ -39,7 +39,9 @@ describe('the plan', () => {
     [{ for: '0.5' }, '--for'],
     [{ rate: '1000000', for: '3600' }, '--rate'],
     [{ url: ['http://shop.example'], nodes: '2' }, '--nodes'],
-    [{ url: ['shop.example'] }, '--url'],
+    [{ url: ['shop.example'] }, '--url is "shop.example"'],
+    [{ url: ['http://anna:geheim@shop.example'] }, '--url is "http://***:***@shop.example/"'],
+    [{ report: '' }, '--report'],
     [{ for: '9', killNode: true }, '--for'],
     [{ stock: 'many', segments: '0' }, '--stock'],
   ])('%j is refused', (options, field) => {

@@ -2,6 +2,7 @@
 import { Option } from 'commander';
 import { z } from 'zod';
 import { whole } from '../../../config/values/schemas.ts';
+import { withoutSecrets } from '../../../config/values/secret.ts';
 import { InvalidInput } from '../../../engine/errors.ts';
 import { YES_OPTION } from '../../command/confirm.ts';
 import { ARRIVALS, type Crowding } from './arrivals.ts';
@@ -63,7 +64,10 @@ function YES_OPTION_OF(): Option {
   return new Option(YES_OPTION.flags, 'load these stores, although they are not on this machine or sell');
 }
 
-const url = z.string().regex(/^https?:\/\/[^/?#\s]+\/?$/, 'must be like http://host:port, without a path');
+/** Without a user: a command line is no place for a password, and the report names the URL. */
+const url = z
+  .string()
+  .regex(/^https?:\/\/[^/?#@\s]+\/?$/, 'must be like http://host:port, without a user and a path');
 
 const schema = z.object({
   buyers: whole(1, MAX_REQUESTS).default(DEFAULTS.buyers),
@@ -75,7 +79,7 @@ const schema = z.object({
   good: whole(1, 600_000).default(DEFAULTS.good),
   nodes: whole(1, 16).optional(),
   url: z.array(url).default([]),
-  report: z.string().optional(),
+  report: z.string().min(1, 'must be the name of a file').optional(),
   yes: z.boolean().default(false),
   killNode: z.boolean().default(false),
   cutRedis: z.boolean().default(false),
@@ -122,7 +126,9 @@ function faultOf(
 ) {
   const given = options[String(name)];
   const value = typeof at === 'number' && Array.isArray(given) ? given[at] : given;
-  return { field: `--${String(name)}`, problem: `is ${JSON.stringify(value)}, but ${message}` };
+  const mayHoldSecret = name === 'url' && /[@?#]/.test(String(value));
+  const shown = mayHoldSecret ? withoutSecrets(String(value)) : value;
+  return { field: `--${String(name)}`, problem: `is ${JSON.stringify(shown)}, but ${message}` };
 }
 
 const invalid = (faults: { field: string; problem: string }[]) =>
