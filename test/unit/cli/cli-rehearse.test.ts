@@ -108,11 +108,13 @@ function crowdOf(latencies: number[], ended: Record<string, number>, more = {}) 
   return { seconds: [{ ...emptySecond(), due, ended, latencies, ...more }] };
 }
 
+const reading = {
+  ...{ loopP99Ms: 21, lagOrders: 3, lagSeconds: 0, syncedOrders: 0, rateLimited: 0 },
+};
+/** The node answers 100 purchases a second. */
 const look = (at: number, cpuSeconds: number, redis: Look['redis'] = []): Look => ({
   ...{ at, redis, unitsLeft: 5 },
-  nodes: [
-    { node: 'n', cpuSeconds, loopP99Ms: 21, lagOrders: 3, lagSeconds: 0, syncedOrders: 0, rateLimited: 0 },
-  ],
+  nodes: [{ ...reading, node: 'n', cpuSeconds, purchases: at * 100 }],
 });
 
 function rushOf(crowd: ReturnType<typeof crowdOf>, change: Partial<Rush> = {}): Rush {
@@ -216,14 +218,32 @@ test('what broke first is a second with its rate', () => {
 });
 
 test('sizes come from what was measured, and say what was not', () => {
-  const sizes = sizesOf(plan, totalsOf(GOOD, [look(0, 1), look(1, 1.6)]));
+  const sizes = sizesOf(plan, totalsOf(GOOD, [look(0, 1), look(1, 1.6)]), 7);
   expect(sizes.map(({ what, cores }) => [what, cores])).toEqual([
     // 0.6 s for 100 requests, at 60 %: one core does 100 requests a second.
     ['cores of nodes', 1],
     ['cores of Redis', undefined],
     ['cores of Postgres', undefined],
   ]);
+  expect(sizes[0]!.text).toContain('a mix as here: 7 orders for 100 requests');
   expect(sizes[1]!.text).toBe('not measured');
+});
+
+test('a size is that of all requests, although not all nodes were watched to the end', () => {
+  const node = (name: string, cpuSeconds: number, purchases: number) => ({
+    ...{ ...reading, node: name, cpuSeconds, purchases },
+  });
+  const before = { ...look(0, 0), nodes: [node('a', 1, 20), node('killed', 1, 0)] };
+  const micros = (crowd: ReturnType<typeof crowdOf>, answered: number) =>
+    totalsOf(crowd, [before, { ...look(1, 0), nodes: [node('a', 1.3, 20 + answered)] }]).nodeMicros;
+  // 0.3 s for 50 of 100 requests. The other node has answered the rest.
+  expect(micros(GOOD, 50)).toBeCloseTo(6_000);
+  // It has answered all, and 100 of another sale.
+  expect(micros(GOOD, 200)).toBeCloseTo(3_000);
+  // Whoever asks again is answered again, but not by a connection that breaks.
+  const repeated = { busy: 100, broken: 30 };
+  expect(micros(crowdOf([1], { committed: 100 }, { repeated }), 200)).toBeCloseTo(3_000);
+  expect(micros(GOOD, 0)).toBeUndefined();
 });
 
 test('the metrics of a node, of all its workers', () => {

@@ -1,6 +1,6 @@
 /** The figures of each second, and of the whole rush, from what the crowd and the watch have kept. */
 import { type CrowdResult, type CrowdSecond, NO_ANSWER } from '../crowd/protocol.ts';
-import type { Look } from '../stage/watch.ts';
+import type { Look, NodeReading } from '../stage/watch.ts';
 
 /** One second of the rush. Rates are requests that were due in it; latencies are theirs, whenever they were answered. */
 export interface Second {
@@ -77,11 +77,17 @@ function ofLooks(looks: readonly Look[], at: number) {
 
 /** Of the nodes that answered both times. */
 function coresOf(before: Look, after: Look): number | undefined {
-  const spent = after.nodes.flatMap((node) => {
+  const cpuSeconds = rise(before, after, ({ cpuSeconds }) => cpuSeconds);
+  return cpuSeconds === undefined ? undefined : cpuSeconds / (after.at - before.at);
+}
+
+/** By how much a counter has risen in the nodes that answered both times. */
+function rise(before: Look, after: Look, counter: (node: NodeReading) => number): number | undefined {
+  const risen = after.nodes.flatMap((node) => {
     const earlier = before.nodes.find((one) => one.node === node.node);
-    return earlier === undefined ? [] : [node.cpuSeconds - earlier.cpuSeconds];
+    return earlier === undefined ? [] : [counter(node) - counter(earlier)];
   });
-  return spent.length === 0 ? undefined : spent.reduce((sum, one) => sum + one, 0) / (after.at - before.at);
+  return risen.length === 0 ? undefined : risen.reduce((sum, one) => sum + one, 0);
 }
 
 function redisCores(before: Look, after: Look): number | undefined {
@@ -98,7 +104,10 @@ export interface Totals {
   readonly p50Ms: number | undefined;
   readonly p99Ms: number | undefined;
   readonly maxMs: number | undefined;
-  /** Processor time of the nodes from the first look to the last, for each request, in microseconds; `undefined`: not seen. */
+  /**
+   * Processor time from the first look to the last, for each request, in microseconds; `undefined`: not seen. That of nodes is for
+   * the requests that the watched ones have answered.
+   */
   readonly nodeMicros: number | undefined;
   readonly redisMicros: number | undefined;
 }
@@ -117,15 +126,19 @@ export function totalsOf(crowd: Pick<CrowdResult, 'seconds'>, looks: readonly Lo
   sorted.sort();
   const requests = crowd.seconds.reduce((count, { due }) => count + due, 0);
   const [first, last] = [looks[0], looks.at(-1)];
-  const spent = (cores: typeof coresOf) => {
+  const spent = (cores: typeof coresOf, share = 1) => {
     const used = first && last && first !== last ? cores(first, last) : undefined;
-    return used === undefined || requests === 0
+    return used === undefined || requests * share === 0
       ? undefined
-      : (used * (last!.at - first!.at) * 1e6) / requests;
+      : (used * (last!.at - first!.at) * 1e6) / (requests * share);
   };
+  const repeated = sum(({ repeated }) => repeated);
+  const answers = requests + total(repeated) - (repeated.broken ?? 0);
+  // A node that was killed or is not watched has answered the others: its processor time is not in the sum.
+  const seen = first && last ? (rise(first, last, ({ purchases }) => purchases) ?? 0) : 0;
   return {
-    ...{ requests, ended: sum(({ ended }) => ended), repeated: sum(({ repeated }) => repeated) },
+    ...{ requests, ended: sum(({ ended }) => ended), repeated },
     ...{ p50Ms: percentile(sorted, 0.5), p99Ms: percentile(sorted, 0.99), maxMs: percentile(sorted, 1) },
-    ...{ nodeMicros: spent(coresOf), redisMicros: spent(redisCores) },
+    ...{ nodeMicros: spent(coresOf, Math.min(1, seen / answers)), redisMicros: spent(redisCores) },
   };
 }

@@ -53,7 +53,7 @@ export function reportOf(
     },
     totals: rush?.totals,
     drainSeconds: rush?.drainSeconds,
-    sizes: rush ? sizesOf(plan, rush.totals) : [],
+    sizes: rush ? sizesOf(plan, rush.totals, rush.books.stored) : [],
     seconds: rush?.seconds ?? [],
   };
 }

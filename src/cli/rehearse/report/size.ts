@@ -1,5 +1,5 @@
 /** How many cores the wanted rate needs, by the processor time that this rehearsal has measured. What was not seen is not guessed. */
-import { number } from '../../terminal/output.ts';
+import { number, plural } from '../../terminal/output.ts';
 import type { Plan } from '../crowd/plan.ts';
 import type { Totals } from './figures.ts';
 
@@ -13,8 +13,9 @@ export interface Size {
   readonly text: string;
 }
 
-export function sizesOf({ rate, stock }: Plan, { nodeMicros, redisMicros, requests }: Totals): Size[] {
-  const mix = `a mix as here: ${number(Math.min(stock, requests))} units for ${number(requests)} requests`;
+/** @param sold orders of the rehearsal */
+export function sizesOf({ rate }: Plan, { nodeMicros, redisMicros, requests }: Totals, sold: number): Size[] {
+  const mix = `a mix as here: ${plural(sold, 'order')} for ${number(requests)} requests`;
   return [
     size('cores of nodes', nodeMicros, rate, mix),
     size('cores of Redis', redisMicros, rate, mix),

@@ -23,6 +23,8 @@ export interface NodeReading {
   readonly lagSeconds: number;
   readonly syncedOrders: number;
   readonly rateLimited: number;
+  /** Purchases that it has answered, of all sales. */
+  readonly purchases: number;
 }
 
 /** One look at everything, at the end of a second of the crowd. */
@@ -45,6 +47,7 @@ export function readNode(node: string, text: string): NodeReading {
     lagSeconds: Math.max(0, ...samples(text, 'stockade_sync_lag_seconds')),
     syncedOrders: sum('stockade_sync_orders_total'),
     rateLimited: sum('stockade_rate_limited_total'),
+    purchases: sum('stockade_request_duration_seconds_count'),
   };
 }
 
