@@ -10,7 +10,8 @@ export async function withOperations<T>(
   { config, log }: Pick<Invocation, 'config' | 'log'>,
   work: (operations: Omit<Services, 'close'>) => Promise<T>,
 ): Promise<T> {
-  if (config.redisUrl && config.databaseUrl && !config.opsUrl) {
+  const hasStores = config.redisUrl !== undefined && config.databaseUrl !== undefined;
+  if (hasStores && !config.opsUrl) {
     const { openServices } = await import('../../node/services.ts');
     const services = await openServices(config, log);
     try {
@@ -19,7 +20,7 @@ export async function withOperations<T>(
       await services.close();
     }
   }
-  const client = new OpsClient(config);
+  const client = new OpsClient(config, hasStores ? 'unset OPS_URL' : 'set both REDIS_URL and DATABASE_URL');
   try {
     return await work({ sales: client, queues: client, orders: client, buyers: client, events: client });
   } finally {

@@ -52,8 +52,9 @@ export class OpsClient
 {
   readonly #connection: OpsConnection;
 
-  constructor(config: Config) {
-    this.#connection = new OpsConnection(config);
+  /** @param withoutNode as of OpsConnection */
+  constructor(config: Config, withoutNode?: string) {
+    this.#connection = new OpsConnection(config, withoutNode);
   }
 
   /** Where the node is, without a user and password. */

@@ -80,12 +80,15 @@ export class OpsConnection {
   readonly #url: string;
   readonly #token: string | undefined;
   readonly #tokenSource: string;
+  readonly #withoutNode: string | undefined;
   readonly #agent = new Agent({
     connect: { timeout: CONNECT_TIMEOUT_MS },
     bodyTimeout: ANSWER_MARGIN_MS,
   });
 
-  constructor(config: Config) {
+  /** @param withoutNode how the command works without a node, for an error: "set …"; missing: not at all */
+  constructor(config: Config, withoutNode?: string) {
+    this.#withoutNode = withoutNode;
     this.#url = opsUrlOf(config);
     this.#token = findOpsToken(config);
     this.#tokenSource = config.opsToken ? 'OPS_TOKEN' : opsTokenFile(config);
@@ -173,8 +176,8 @@ export class OpsConnection {
     const found =
       code === 'ECONNREFUSED' ? 'nothing listens' : `no node answers (${(error as Error).message || code})`;
     return new NoNode(
-      `${found} at ${this.shownUrl}. Start a node with \`${invokedAs()} serve\`, name a running one with --ops-url or OPS_URL, ` +
-        'or set both REDIS_URL and DATABASE_URL to work without a node',
+      `${found} at ${this.shownUrl}. Start a node with \`${invokedAs()} serve\`, or name a running one with --ops-url or OPS_URL` +
+        (this.#withoutNode === undefined ? '' : `, or ${this.#withoutNode} to work without a node`),
     );
   }
 

@@ -1,5 +1,6 @@
 /** What the operators' console shows, in a terminal. It reads the same pictures (node/console/console-feed.ts). */
 import { Option } from 'commander';
+import { settingsFor } from '../../config/settings.ts';
 import {
   type ConsolePicture,
   DEFAULT_SHOWN_SALES,
@@ -7,7 +8,7 @@ import {
   parseConsoleQuery,
 } from '../../operations/console/console-operations.ts';
 import { SALE_STATES } from '../../operations/sale-list.ts';
-import { type CommandSpec, QUIET, SALE_SETTINGS } from '../command/command.ts';
+import { type CommandSpec, QUIET } from '../command/command.ts';
 import { namingFlags } from '../command/flags.ts';
 import { OpsClient } from '../command/ops-client.ts';
 import { EXIT_OK } from '../terminal/explain.ts';
@@ -30,7 +31,8 @@ export const top: CommandSpec = {
   details:
     'Shows what the console shows, and needs a running node as it does. Requests, orders, refusals and the lag are those ' +
     'of that node; the figures of a sale are those of the whole shop. `q` or Ctrl-C leaves it. Without a terminal, or ' +
-    'with --once, it prints one picture after a second, because a rate needs two readings.',
+    'with --once, it prints one picture after a second, because a rate needs two readings. ' +
+    'With --json it prints an object for each picture.',
   options: [
     new Option('--once', 'print one picture, and end'),
     new Option('--state <state>', `only sales in this state: ${SALE_STATES.join(', ')}`),
@@ -39,7 +41,8 @@ export const top: CommandSpec = {
       `sales in a picture, the newest, up to ${MAX_SHOWN_SALES}; default ${DEFAULT_SHOWN_SALES}`,
     ),
   ],
-  settings: SALE_SETTINGS,
+  // It asks a node and no store. The operators' token may be in the data folder.
+  settings: [...settingsFor('command', 'Operators'), 'dataDir', 'logLevel'],
   defaults: QUIET,
   examples: ['stockade top', 'stockade top --once --state open', 'stockade top --json | jq .node.value'],
   async run({ config, json, options: { once, state, limit } }) {

@@ -2,10 +2,12 @@ import { createServer, type IncomingMessage, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { withOperations } from '../../../../src/cli/command/open-operations.ts';
 import { OpsClient } from '../../../../src/cli/command/ops-client.ts';
 import { NoNode, opsUrlOf, TokenRefused } from '../../../../src/cli/command/ops-connection.ts';
 import { loadConfig } from '../../../../src/config/load-config.ts';
 import { InvalidInput } from '../../../../src/engine/errors.ts';
+import { createLog } from '../../../../src/node/process/log.ts';
 import { OrdersDiffer, SaleDeleting } from '../../../../src/operations/delete-operations.ts';
 import {
   SaleArchived,
@@ -186,9 +188,22 @@ describe('a file in pieces', () => {
 test('nothing listens: says where, and how to start a node', async () => {
   const away = new OpsClient(loadConfig({ OPS_URL: 'http://user:hunter2@127.0.0.1:1', OPS_TOKEN }, {}));
   await expect(away.list()).rejects.toThrow(
-    /^nothing listens at http:\/\/127\.0\.0\.1:1\. Start a node with `.+ serve`/,
+    /^nothing listens at http:\/\/127\.0\.0\.1:1\. Start a node with `.+ serve`, or name a running one with --ops-url or OPS_URL$/,
   );
   await away.disconnect();
+});
+
+test.each([
+  [{}, 'OPS_URL, or set both REDIS_URL and DATABASE_URL to work without a node'],
+  [
+    { REDIS_URL: 'redis://127.0.0.1:1', DATABASE_URL: 'postgres://127.0.0.1:1/x' },
+    'OPS_URL, or unset OPS_URL to work without a node',
+  ],
+])('nothing listens, with %j: says how a command works without a node', async (stores, advice) => {
+  const config = loadConfig({ ...stores, OPS_URL: 'http://127.0.0.1:1', OPS_TOKEN }, {});
+  const log = createLog({ logLevel: 'silent' });
+  const listed = withOperations({ config, log }, ({ sales }) => sales.list());
+  await expect(listed).rejects.toThrow(advice);
 });
 
 test.each([

@@ -85,6 +85,7 @@ test.each([
   ['migrate --redis-url redis://localhost', "unknown option '--redis-url'"],
   ['migrate --key-prefix a:', "unknown option '--key-prefix'"],
   ['migrate --pg-pool-max 9', "unknown option '--pg-pool-max'"],
+  ['top --redis-url redis://localhost', "unknown option '--redis-url'"],
   ['sale require-token x --on --off', "option '--off' cannot be used with option '--on'"],
   ['sale require-token x on', 'example: stockade sale require-token tickets --on'],
   ['sale pause x --by ""', '--by must be 1 to 200 printable ASCII characters'],
