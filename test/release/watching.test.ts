@@ -121,6 +121,7 @@ const CASES: Readonly<Record<string, Case>> = {
   },
   StockadeSettingsDiffer: gauge('stockade_settings_differing', 1, 0, '20m'),
   StockadeDown: gauge(`up{${NODE}}`, 0, 1),
+  StockadeNoProcess: { fires: {}, silent: { [`up{${NODE}}`]: '0x20' } },
   StockadeCrashLoop: {
     fires: { [`process_start_time_seconds{${NODE}}`]: '0+60x20' },
     silent: { [`process_start_time_seconds{${NODE}}`]: '0x5 60x5 120x10' },
