@@ -50,6 +50,17 @@ test('a node is killed and another is cut off from Redis in the rush: every buye
   expect((await rehearsalsIn(env)).there).toEqual([]);
 });
 
+test('once a killed node is gone, no buyer notices it any more', async () => {
+  const env = await stores(postgres);
+  const crowd = ['--rate', '30', '--for', '12', '--arrivals', 'steady', '--stock', '1000', '--good', '60000'];
+  const { stdout, stderr } = await runCli(['rehearse', ...crowd, '--json', '--kill-node'], {
+    env: { ...env },
+  });
+  const { seconds, remarks } = reportIn(stdout);
+  expect(remarks, stderr).toContain('In second 6 one node was killed. Its buyers went on at the others.');
+  expect(seconds.slice(8).map(({ repeated }) => repeated)).toEqual([0, 0, 0, 0]);
+});
+
 test('a crowd to a running node, whose limits for one address are named as the reason', async () => {
   const env = await stores(postgres);
   await using node = await startTestNode({

@@ -71,12 +71,13 @@ async function measure(
   let watching: Promise<void> | undefined;
   const served = nodes.length > 0 ? nodes.map(({ publicUrl }) => publicUrl) : plan.urls;
   const urls = [...served, ...victims.map(({ node }) => node.publicUrl)];
+  const killed = victims.flatMap(({ kind, node }) => (kind === 'kill-node' ? [node.publicUrl] : []));
   let strikes: Promise<Fault | undefined>[] = [];
   const shown = showProgress(plan);
   try {
     const { arrivals, rate, seconds, buyers } = plan;
     const crowd = await sendCrowd(
-      { urls, saleId, crowding: { arrivals, rate, seconds }, buyers, ...(token && { token }) },
+      { urls, killed, saleId, crowding: { arrivals, rate, seconds }, buyers, ...(token && { token }) },
       signal,
       {
         started: (startAtMs) => {

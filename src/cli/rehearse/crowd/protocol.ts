@@ -4,6 +4,8 @@ import type { Crowding } from './arrivals.ts';
 
 export interface CrowdOrders {
   readonly urls: readonly string[];
+  /** Those of nodes that the rehearsal kills: what they refuse is sent to another node, as a gateway does. */
+  readonly killed: readonly string[];
   readonly saleId: string;
   readonly crowding: Crowding;
   /** Different buyers of the whole crowd. */

@@ -54,6 +54,8 @@ let [sent, ended] = [0, 0];
 interface Reply {
   readonly code: string;
   readonly orderId?: string;
+  /** Nothing was sent, because nothing listens there. */
+  readonly isUnsent?: boolean;
 }
 
 /** Uses `dispatch`, because `request` makes a stream for each body: at this rate that would dominate. */
@@ -72,7 +74,8 @@ function ask(pool: Pool, headers: Record<string, string>): Promise<Reply> {
           text += chunk;
         },
         onResponseEnd: () => resolve(replyOf(status, text)),
-        onResponseError: () => resolve({ code: 'broken' }),
+        onResponseError: (_controller, error) =>
+          resolve({ code: 'broken', isUnsent: (error as NodeJS.ErrnoException).code === 'ECONNREFUSED' }),
       },
     );
   });
@@ -104,8 +107,10 @@ async function buy(pools: readonly Pool[], i: number, dueAt: number, giveUpAt: n
   };
   for (let attempt = 0; ; attempt++) {
     const place = placeFor(pools.length, i + attempt);
-    const { code, orderId } = await ask(pools[place]!, headers);
+    const { code, orderId, isUnsent } = await ask(pools[place]!, headers);
     if (code === 'broken') brokenAt[place] = performance.now();
+    // Its buyer notices nothing. This ends: the node is avoided from now on.
+    if (isUnsent && isKilled(place) && !isAvoided(placeFor(pools.length, i + attempt + 1))) continue;
     const pauseMs = Math.min(MAX_PAUSE_MS, FIRST_PAUSE_MS * 2 ** attempt) * (0.5 + Math.random());
     const isLast = performance.now() - start + pauseMs > giveUpAt;
     if (isOpen(code) && !isLast) {
@@ -126,10 +131,14 @@ async function buy(pools: readonly Pool[], i: number, dueAt: number, giveUpAt: n
 function placeFor(count: number, wanted: number): number {
   for (let i = 0; i < count; i++) {
     const place = (wanted + i) % count;
-    if (performance.now() - (brokenAt[place] ?? Number.NEGATIVE_INFINITY) > AVOIDED_MS) return place;
+    if (!isAvoided(place)) return place;
   }
   return wanted % count;
 }
+
+const isAvoided = (place: number) =>
+  performance.now() - (brokenAt[place] ?? Number.NEGATIVE_INFINITY) <= AVOIDED_MS;
+const isKilled = (place: number) => orders.killed.includes(orders.urls[place]!);
 
 function secondOf(dueAt: number): CrowdSecond {
   const at = Math.floor(dueAt / 1_000);
