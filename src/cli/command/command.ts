@@ -45,6 +45,13 @@ export const SALE_SETTINGS: readonly SettingName[] = [
   'logLevel',
 ];
 
+/** Settings of commands that ask a running node and no store. The operators' token may be in the data folder. */
+export const NODE_SETTINGS: readonly SettingName[] = [
+  ...settingsFor('command', 'Operators'),
+  'dataDir',
+  'logLevel',
+];
+
 /** Where a command line gets its settings from, and what it calls with its exit code. */
 export interface Surroundings {
   readonly env: NodeJS.ProcessEnv;

@@ -1,6 +1,5 @@
 /** What the operators' console shows, in a terminal. It reads the same pictures (node/console/console-feed.ts). */
 import { Option } from 'commander';
-import { settingsFor } from '../../config/settings.ts';
 import {
   type ConsolePicture,
   DEFAULT_SHOWN_SALES,
@@ -8,7 +7,7 @@ import {
   parseConsoleQuery,
 } from '../../operations/console/console-operations.ts';
 import { SALE_STATES } from '../../operations/sale-list.ts';
-import { type CommandSpec, QUIET } from '../command/command.ts';
+import { type CommandSpec, NODE_SETTINGS, QUIET } from '../command/command.ts';
 import { namingFlags } from '../command/flags.ts';
 import { OpsClient } from '../command/ops-client.ts';
 import { EXIT_OK } from '../terminal/explain.ts';
@@ -41,8 +40,7 @@ export const top: CommandSpec = {
       `sales in a picture, the newest, up to ${MAX_SHOWN_SALES}; default ${DEFAULT_SHOWN_SALES}`,
     ),
   ],
-  // It asks a node and no store. The operators' token may be in the data folder.
-  settings: [...settingsFor('command', 'Operators'), 'dataDir', 'logLevel'],
+  settings: NODE_SETTINGS,
   defaults: QUIET,
   examples: ['stockade top', 'stockade top --once --state open', 'stockade top --json | jq .node.value'],
   async run({ config, json, options: { once, state, limit } }) {
