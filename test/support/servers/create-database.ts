@@ -8,15 +8,23 @@ export interface DatabaseOptions {
   readonly template?: string;
 }
 
+/**
+ * To copy files takes half of the processor time that to copy pages through the log does. But it needs two checkpoints, which are
+ * slow with fsync. Postgres 14 knows no other way, nor the option.
+ */
+const COPIES_FILES = `SELECT current_setting('fsync') = 'off' AND current_setting('server_version_num')::int >= 150000 AS copies`;
+
 /** Creates a database on the server at `serverUrl`. @returns its url */
 export async function createDatabase(
   serverUrl: string,
   { label = 'test', template = 'template1' }: DatabaseOptions = {},
 ): Promise<string> {
   const name = `${label}_${randomBytes(6).toString('hex')}`;
-  await onServer(serverUrl, (client) => {
+  await onServer(serverUrl, async (client) => {
     const [quoted, from] = [name, template].map((word) => client.escapeIdentifier(word));
-    return client.query(`CREATE DATABASE ${quoted} TEMPLATE ${from}`);
+    const { rows } = await client.query(COPIES_FILES);
+    const strategy = rows[0].copies ? 'STRATEGY file_copy' : '';
+    await client.query(`CREATE DATABASE ${quoted} TEMPLATE ${from} ${strategy}`);
   });
   const url = new URL(serverUrl);
   url.pathname = `/${name}`;
