@@ -153,18 +153,19 @@ async function runQueue(
   scene: Pick<QueueScene, 'saleId' | 'secret' | 'signal'> & { readonly page: DemoPage },
   { config, json }: Invocation,
 ): Promise<QueueReport> {
-  note(
-    `A sale of ${plural(plan.stock, 'unit')} with a queue (${plan.order}), and a crowd of ${number(plan.buyers)} (seed ${plan.seed}). ` +
-      `It opens in ${plan.opensInMs / 1_000} s.\n\n` +
-      `  Open ${scene.page.origin} now, and get a place yourself.\n` +
-      `  As an operator: ${node.opsUrl}/console${config.opsToken ? '' : `, with the token in ${opsTokenFile(config)}`}\n`,
-  );
   const picture = !json && canDrawQueue() ? new QueuePicture() : undefined;
   let nextLineAt = 0;
   try {
     return await showQueue(plan, {
       node,
       ...scene,
+      invite: () =>
+        note(
+          `A sale of ${plural(plan.stock, 'unit')} with a queue (${plan.order}), and a crowd of ${number(plan.buyers)} (seed ${plan.seed}). ` +
+            `It opens in ${plan.opensInMs / 1_000} s.\n\n` +
+            `  Open ${scene.page.origin} now, and get a place yourself.\n` +
+            `  As an operator: ${node.opsUrl}/console${config.opsToken ? '' : `, with the token in ${opsTokenFile(config)}`}\n`,
+        ),
       draw: (standing) => {
         if (picture) picture.draw(standing, plan.buyers);
         else if (!json && performance.now() >= nextLineAt) {

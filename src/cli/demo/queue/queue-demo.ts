@@ -29,6 +29,8 @@ export interface QueueScene {
   /** Signs the tokens of buyers. */
   readonly secret: string;
   readonly signal: AbortSignal;
+  /** The page can be opened. */
+  invite(): void;
   draw(standing: Standing): void;
 }
 
@@ -56,6 +58,7 @@ export async function showQueue(plan: QueuePlan, scene: QueueScene): Promise<Que
   await createSale(operator, saleId, plan, opensAtMs);
   let standing: Standing | undefined;
   scene.page.show({ shopUrl: node.publicUrl, saleId, operator, standing: () => standing });
+  scene.invite();
 
   const over = new AbortController();
   const crowd = sendQueueCrowd(plan, {
