@@ -1,11 +1,10 @@
 /** Whether Postgres has enough connections for the nodes: one that finds none refuses buyers, or does not start. */
 import type pg from 'pg';
+import type { Config } from '../../config/config.ts';
+import { postgresConnections } from '../../config/postgres-connections.ts';
 import { type Check, checksOf } from './check.ts';
 
 const { ok, warn, fail } = checksOf('postgres');
-
-/** Beside its pool, a node has a session that holds locks, and one more for a moment at its start. */
-const BESIDE_POOL = 2;
 
 export interface ConnectionFacts {
   /** What this user may have at once, in this database, by the least of all limits. */
@@ -46,11 +45,11 @@ export async function readConnections(client: pg.Client): Promise<ConnectionFact
 export function checkConnections(
   { limit, inUse, by }: ConnectionFacts,
   nodes: number,
-  pgPoolMax: number,
+  config: Pick<Config, 'pgPoolMax' | 'workers'>,
 ): Check {
-  const needed = nodes * (pgPoolMax + BESIDE_POOL);
+  const needed = nodes * postgresConnections(config);
   const found = `${limit - inUse} of ${limit} free (${by}), and ${nodes === 1 ? 'a node needs' : `${nodes} nodes need`} ${needed}`;
-  const advice = `Raise ${by}, or lower PG_POOL_MAX.`;
+  const advice = `Raise ${by}, or lower PG_POOL_MAX or WORKERS.`;
   if (needed > limit) return fail('connections', found, advice);
   return needed > limit - inUse ? warn('connections', found, advice) : ok('connections', found);
 }

@@ -40,9 +40,10 @@ export interface PostgresPlan {
 }
 
 export async function checkPostgres(
-  { databaseUrl: url, dataDir, pgPoolMax }: Config,
+  config: Config,
   plan: PostgresPlan = { nodes: 1 },
 ): Promise<StoreFindings> {
+  const { databaseUrl: url, dataDir } = config;
   if (!url) return { checks: [embedded(dataDir)] };
   const client = new pg.Client({
     connectionString: url.reveal(),
@@ -63,7 +64,7 @@ export async function checkPostgres(
       encryption(url.reveal()),
       await sessions(url.reveal()),
       ...judgePostgres(facts, shippedMigrations()),
-      checkConnections(facts.connections, plan.nodes, pgPoolMax),
+      checkConnections(facts.connections, plan.nodes, config),
       checkStandbys(facts.standbys),
       ...(plan.deletes ? [await deletion(client, facts)] : []),
     ];

@@ -1,6 +1,7 @@
 /** Entry of a worker thread on the Redis backend. */
 import { parentPort, workerData } from 'node:worker_threads';
 import type { Config } from '../../config/config.ts';
+import { WORKER_CONNECTIONS } from '../../config/postgres-connections.ts';
 import { Board } from '../../engine/board/board.ts';
 import type { SaleView } from '../../engine/board/directory.ts';
 import type { OpenRedisOptions } from '../../engine/cluster/open-redis.ts';
@@ -28,9 +29,6 @@ export interface ThreadData {
   readonly logLevel: Config['logLevel'];
   readonly logToStderr: boolean;
 }
-
-/** A worker uses Postgres only to read and change single orders for their buyers. The main thread does the rest. */
-const WORKER_CONNECTIONS = 2;
 
 const data = workerData as ThreadData;
 const threadMetrics = watchThread(data.name);

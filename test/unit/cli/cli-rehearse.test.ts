@@ -277,9 +277,15 @@ test('the threads of a crowd are added up', () => {
 describe('checks of stores', () => {
   test('connections: too few ever, too few now, enough', () => {
     const facts = { limit: 97, inUse: 80, by: 'max_connections' };
-    expect(checkConnections(facts, 10, 10)).toMatchObject({ status: 'fail', name: 'connections' });
-    expect(checkConnections(facts, 2, 10)).toMatchObject({ status: 'warn' });
-    expect(checkConnections(facts, 1, 10)).toMatchObject({ status: 'ok' });
+    const config = { pgPoolMax: 10, workers: 1 };
+    expect(checkConnections(facts, 10, config)).toMatchObject({ status: 'fail', name: 'connections' });
+    expect(checkConnections(facts, 2, config)).toMatchObject({ status: 'warn' });
+    expect(checkConnections(facts, 1, config)).toMatchObject({ status: 'ok' });
+    const manyWorkers = { ...config, workers: 4 };
+    expect(checkConnections(facts, 1, manyWorkers)).toMatchObject({
+      status: 'warn',
+      found: expect.stringContaining('a node needs 19'),
+    });
   });
 
   test('replicas of Redis', () => {
