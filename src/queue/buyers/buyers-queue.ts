@@ -134,11 +134,11 @@ export class BuyersQueue {
     return { ...watch.tell(place), salt: watch.saltOf(place) };
   }
 
-  #watch({ sale }: SaleRecord): Watched {
-    const settings = sale.queue!;
+  #watch(record: SaleRecord): Watched {
+    const { sale } = record;
     const known = this.#watched.get(sale.id);
     if (known) {
-      known.watch.settings = settings;
+      known.watch.record = record;
       return known;
     }
     if (this.#isStopped) throw new StockadeError('closed', 'the queues were stopped');
@@ -146,7 +146,7 @@ export class BuyersQueue {
       throw new Busy(`this worker serves the queues of ${MAX_WATCHED} sales already: try again later`);
     const { db, fault } = this.#parts;
     const watch = new QueueWatch({
-      ...{ db, saleId: sale.id, settings, fault },
+      ...{ db, record, fault },
       forgotten: () => {
         this.#watched.delete(sale.id);
         void watch.stop();

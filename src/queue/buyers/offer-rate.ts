@@ -1,4 +1,6 @@
 /** How fast a queue moves, from the offers of the last minute; and how long a place waits if it goes on like that. */
+import type { SaleRecord } from '../../engine/contract.ts';
+import type { QueueState } from '../queue-state.ts';
 
 const WINDOW_MS = 60_000;
 /** From a shorter time, nothing is estimated. */
@@ -16,6 +18,14 @@ interface Sample {
   readonly atMs: number;
   /** Offers made since the queue began. */
   readonly offers: number;
+}
+
+/** Whether offers are made, as far as units are there. The head tells of free units from the opening on. */
+export function isMoving(
+  { freeUnits, isStopped }: Pick<QueueState, 'freeUnits' | 'isStopped'>,
+  { state }: Pick<SaleRecord, 'state'>,
+): boolean {
+  return freeUnits !== undefined && !isStopped && state === 'open';
 }
 
 export class OfferRate {

@@ -11,7 +11,7 @@
  *
  * Those who ask are present. Their marks are collected, and written once a second.
  */
-import type { QueueSettings } from '../../engine/contract.ts';
+import type { QueueSettings, SaleRecord } from '../../engine/contract.ts';
 import { monotonicMs } from '../../lib/monotonic.ts';
 import { Rounds } from '../../lib/rounds.ts';
 import type { Database } from '../../postgres/database.ts';
@@ -21,7 +21,7 @@ import { DrawnLine, FifoLine, type Line } from '../line.ts';
 import type { Place } from '../place.ts';
 import { markPresent, readPresent } from '../presence.ts';
 import { NEAR_RANKS, type QueueState, readQueue } from '../queue-state.ts';
-import { OfferRate } from './offer-rate.ts';
+import { isMoving, OfferRate } from './offer-rate.ts';
 import { PeopleAhead } from './people-ahead.ts';
 import type { ToldPlace, WaitingPlace } from './place-view.ts';
 
@@ -30,8 +30,8 @@ const IDLE_MS = 15_000;
 
 export interface QueueWatchParts {
   readonly db: Database;
-  readonly saleId: string;
-  readonly settings: QueueSettings;
+  /** Of a sale that has a queue. */
+  readonly record: SaleRecord;
   readonly fault: (error: unknown) => void;
   /** It was not asked for some time, and has ended. */
   readonly forgotten: () => void;
@@ -45,8 +45,8 @@ interface Picture {
 }
 
 export class QueueWatch {
-  /** The newest ones that the sale has. */
-  settings: QueueSettings;
+  /** The newest one of the sale, as it was when it had a queue. */
+  record: SaleRecord;
   readonly #parts: QueueWatchParts;
   readonly #rounds: Rounds;
   readonly #rate = new OfferRate();
@@ -58,7 +58,7 @@ export class QueueWatch {
 
   constructor(parts: QueueWatchParts) {
     this.#parts = parts;
-    this.settings = parts.settings;
+    this.record = parts.record;
     this.#rounds = new Rounds({
       everyMs: EVERY_MS,
       isSteady: true,
@@ -87,7 +87,7 @@ export class QueueWatch {
   /** The buyer of this place is there. */
   heard(number: number): void {
     this.#askedAt = monotonicMs();
-    if (this.settings.presenceSeconds > 0) this.#heard.add(number);
+    if (this.#settings.presenceSeconds > 0) this.#heard.add(number);
   }
 
   /** The buyer of this place has left. */
@@ -122,8 +122,12 @@ export class QueueWatch {
   /** @returns `undefined` for a place that takes part in no draw. To be called after `ready`. */
   saltOf({ number, buyerId }: Pick<Place, 'number' | 'buyerId'>): string | undefined {
     const { saleId, draw } = this.#picture!.state;
-    const isEntry = draw.drawn ? number <= draw.drawn.entries : this.settings.order === 'draw';
+    const isEntry = draw.drawn ? number <= draw.drawn.entries : this.#settings.order === 'draw';
     return isEntry ? entrySalt(draw.saltKey, { saleId, number, buyerId }) : undefined;
+  }
+
+  get #settings(): QueueSettings {
+    return this.record.sale.queue!;
   }
 
   stop(): Promise<void> {
@@ -141,35 +145,34 @@ export class QueueWatch {
   }
 
   async #writeMarks(): Promise<void> {
-    const { presenceSeconds } = this.settings;
+    const { presenceSeconds } = this.#settings;
     if (this.#heard.size === 0 || presenceSeconds === 0) return;
     const heard = [...this.#heard];
     this.#heard.clear();
-    await markPresent(this.#parts.db, this.#parts.saleId, presenceSeconds, heard);
+    await markPresent(this.#parts.db, this.record.sale.id, presenceSeconds, heard);
   }
 
   async #read(): Promise<void> {
-    const { db, saleId } = this.#parts;
+    const { db } = this.#parts;
+    const saleId = this.record.sale.id;
     const state = await readQueue(db, saleId);
     // The row is written when a sale gets its queue, before any node knows of the queue.
     if (!state) throw new Error(`the queue of sale ${saleId} is missing in Postgres`);
     const line = await this.#lineOf(state);
-    // The head tells of free units from the opening on.
-    const isMoving = state.freeUnits !== undefined && !state.isStopped;
-    this.#rate.note(monotonicMs(), state.offersMade, isMoving);
+    this.#rate.note(monotonicMs(), state.offersMade, isMoving(state, this.record));
     this.#picture = { state, line, ahead: await this.#peopleAhead(state, line) };
   }
 
   async #lineOf({ saleId, draw }: QueueState): Promise<Line | undefined> {
-    if (!draw.drawn) return this.settings.order === 'draw' ? undefined : new FifoLine(saleId);
+    if (!draw.drawn) return this.#settings.order === 'draw' ? undefined : new FifoLine(saleId);
     this.#drawn ??= new DrawnLine(saleId, await orderOf(draw.seed, draw.drawn));
     return this.#drawn;
   }
 
   async #peopleAhead({ head, lastNumber }: QueueState, line: Line | undefined): Promise<PeopleAhead> {
-    const { presenceSeconds } = this.settings;
+    const { presenceSeconds } = this.#settings;
     if (presenceSeconds === 0 || !line) return PeopleAhead.everybody(head);
-    const present = await readPresent(this.#parts.db, this.#parts.saleId, presenceSeconds);
+    const present = await readPresent(this.#parts.db, this.record.sale.id, presenceSeconds);
     return PeopleAhead.count(head, lastNumber, line, present);
   }
 }

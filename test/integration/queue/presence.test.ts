@@ -1,6 +1,5 @@
 /** Who is present, and what becomes of those who are not. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { QUEUE_DEFAULTS } from '../../../src/engine/sale/queue-json.ts';
 import { rows } from '../../../src/postgres/database.ts';
 import { QueueWatch } from '../../../src/queue/buyers/queue-watch.ts';
 import { FifoLine } from '../../../src/queue/line.ts';
@@ -146,8 +145,8 @@ test('a unit does not wait until all who are absent before it have ended', async
 
 test('a buyer far behind those who are absent is told of its offer', async () => {
   const { id } = await shop.sell({ stock: 1, ...QUEUE, presenceSeconds: SECONDS });
-  const settings = { ...QUEUE_DEFAULTS, order: 'fifo', presenceSeconds: SECONDS } as const;
-  const watch = new QueueWatch({ db: shop.db, saleId: id, settings, fault: () => {}, forgotten: () => {} });
+  const record = (await shop.backend.sales.read(id))!;
+  const watch = new QueueWatch({ db: shop.db, record, fault: () => {}, forgotten: () => {} });
   await rows(shop.db, 'UPDATE queues SET reach = 50000, last_number = 60000 WHERE sale_id = ?', [id]);
   await watch.ready();
   expect([50_000, 50_001].map((number) => watch.mustRead(number))).toEqual([true, false]);

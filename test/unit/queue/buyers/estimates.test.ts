@@ -1,6 +1,6 @@
 /** What a place that waits is told: people ahead, and how long it will take. */
 import { describe, expect, test } from 'vitest';
-import { OfferRate } from '../../../../src/queue/buyers/offer-rate.ts';
+import { isMoving, OfferRate } from '../../../../src/queue/buyers/offer-rate.ts';
 import { PeopleAhead } from '../../../../src/queue/buyers/people-ahead.ts';
 
 type Noted = readonly [s: number, offers: number, isMoving?: boolean];
@@ -53,6 +53,15 @@ describe('an estimate', () => {
     const stopped = [...opened, ...still(51, 70, 20)];
     expect(noted(stopped).until(100)).toBeUndefined();
     expect(noted([...stopped, ...moving(70, 20)]).until(100)).toEqual({ seconds: 50, errorSeconds: 0 });
+  });
+
+  test('counts only the time in which offers are made', () => {
+    const open = { state: 'open' } as const;
+    const moving = { freeUnits: 0, isStopped: false };
+    expect(isMoving(moving, open)).toBe(true);
+    expect(isMoving({ ...moving, freeUnits: undefined }, open)).toBe(false);
+    expect(isMoving({ ...moving, isStopped: true }, open)).toBe(false);
+    expect(isMoving(moving, { state: 'paused' })).toBe(false);
   });
 
   test('begins anew when the count does', () => {
