@@ -62,7 +62,9 @@ describe('help', () => {
     const { exitCode, stdout, stderr } = await run(`${command} --help`);
     expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' });
     expect(stdout).toMatch(new RegExp(`Examples:\\n(.*\\n)*.*stockade ${command}`));
-    expect(stdout).toMatch(/\(DATABASE_URL;\s+default:\s+[^)]*PGlite/);
+    expect(stdout).toMatch(
+      command === 'top' ? /\(OPS_URL;\s+default:/ : /\(DATABASE_URL;\s+default:\s+[^)]*PGlite/,
+    );
     expect(stdout).toContain('--json');
     expect(tooWide(stdout)).toEqual([]);
   });
