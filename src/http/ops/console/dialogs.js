@@ -69,14 +69,20 @@ export function ask({ title, go, lines, fields = [], typed, run }) {
 }
 
 /**
- * Buttons that open dialogs. Between the click and its dialog the node is asked for the newest numbers: until then further clicks open
- * nothing, and a view that was left meanwhile opens nothing either.
+ * Buttons that open dialogs. What is shown may be some seconds old, so between the click and its dialog the node is asked for the newest
+ * numbers. Until then further clicks open nothing, and a view that was left meanwhile opens nothing either.
  * @param {() => Promise<any>} read
+ * @param {() => any} older what a dialog gets if the node can't answer now: without numbers, which it then says can't be read
  * @param {(error: Error) => void} failed told why there is no dialog
  * @returns {(button: HTMLElement, open: (now: any, said: string) => unknown) => void} `said`: what the button said when it was pressed.
  *   It decides what is asked, not what the sale has become since
  */
-export function opener(read, failed) {
+export function opener(read, older, failed) {
+  const readNow = () =>
+    read().catch((error) => {
+      if (error.status === 401 || error.status === 404) throw error;
+      return older();
+    });
   let isReading = false;
   return (button, open) =>
     button.addEventListener('click', async () => {
@@ -84,7 +90,7 @@ export function opener(read, failed) {
       isReading = true;
       const said = button.textContent;
       try {
-        const now = await read();
+        const now = await readNow();
         if (button.isConnected) await open(now, said);
       } catch (error) {
         if (button.isConnected) failed(error);

@@ -57,7 +57,8 @@ class QueueView {
     this.#saleId = saleId;
     const pace = el('button', { type: 'button' }, 'Set the pace');
     const opens = opener(
-      () => this.#readNow(),
+      () => readQueue(saleId),
+      () => ({ ...this.#queue, counts: undefined, freeUnits: undefined }),
       (error) => say(error.message),
     );
     opens(this.#stopOrGo, (queue, said) => (said === GO ? this.#resume(queue) : this.#pause(queue)));
@@ -78,16 +79,6 @@ class QueueView {
     if (JSON.stringify(pairs) === this.#shown) return;
     this.#shown = JSON.stringify(pairs);
     this.#facts.replaceChildren(facts(pairs));
-  }
-
-  /** What is shown may be some seconds old: a dialog needs newer numbers, or says that they can't be read. */
-  async #readNow() {
-    try {
-      return await readQueue(this.#saleId);
-    } catch (error) {
-      if (error.status === 401 || error.status === 404) throw error;
-      return { ...this.#queue, counts: undefined, freeUnits: undefined };
-    }
   }
 
   #pause(queue) {

@@ -86,7 +86,9 @@ export class SaleView {
     const rebalance = el('button', { type: 'button' }, 'Rebalance');
     const recover = el('button', { type: 'button', class: 'grave-quiet' }, 'Recover');
     const opens = opener(
-      () => this.#readNow(),
+      () => call('GET', saleUrl(this.#saleId)),
+      // Without the node's numbers a sale can still be paused.
+      () => ({ ...this.#sale, remaining: undefined }),
       (error) => {
         say(error.message);
         setText(this.#problem, error.message);
@@ -101,19 +103,6 @@ export class SaleView {
     opens(rebalance, actions.rebalance);
     opens(recover, (sale) => actions.recover(sale, () => void this.#followRecovery()));
     this.#buttons.append(this.#pauseOrResume, this.#topUp, withdraw, this.#resize, rebalance, recover);
-  }
-
-  /**
-   * The pictures are up to a second old: a dialog that says what will happen needs newer numbers. If they can't be read, it says so, and
-   * the sale can be paused all the same.
-   */
-  async #readNow() {
-    try {
-      return await call('GET', saleUrl(this.#saleId));
-    } catch (error) {
-      if (error.status === 401 || error.status === 404) throw error;
-      return { ...this.#sale, remaining: undefined };
-    }
   }
 
   /** Shows the progress of a rebuild that an operator has begun at this node, until it ends. */
