@@ -126,12 +126,12 @@ export class QueueWatch {
     return isEntry ? entrySalt(draw.saltKey, { saleId, number, buyerId }) : undefined;
   }
 
-  get #settings(): QueueSettings {
-    return this.record.sale.queue!;
-  }
-
   stop(): Promise<void> {
     return this.#rounds.stop();
+  }
+
+  get #settings(): QueueSettings {
+    return this.record.sale.queue!;
   }
 
   async #round(): Promise<boolean> {

@@ -24,16 +24,20 @@ export function placeReply(
   place: ToldPlace,
   placeToken?: string,
 ): Reply {
-  const json = { ...placeJson(signers, holder, place, placeToken), salt: place.salt };
+  const json = placeJson(signers, holder, place, placeToken, place.salt);
   return { status: 200, head: HEAD, body: JSON.stringify(json) };
 }
 
-/** Without the salt, which answers from memory do not have. @param placeToken of this place, if the caller has it already */
+/**
+ * @param placeToken of this place, if the caller has it already
+ * @param salt left out of streams: they would tell it only while the place is near the head
+ */
 export function placeJson(
   { places, offers }: PlaceSigners,
   holder: Holder,
   place: ToldPlace,
   placeToken = places.issue(holder, place),
+  salt?: string,
 ): object {
   const { number, quantity, state, reason, rank, entries, ahead, estimate, offer } = place;
   return {
@@ -48,5 +52,6 @@ export function placeJson(
       quantity: offer.quantity,
       expiresAt: offer.until?.toISOString(),
     },
+    salt,
   };
 }
