@@ -113,6 +113,11 @@ async function fill(filler: pg.Client): Promise<void> {
   await filler.query('VACUUM ANALYZE');
 }
 
+function orderService(): OrderService {
+  const { db, backend } = shop;
+  return new OrderService({ db, backend, buy: () => Promise.reject(new Error('nobody buys')) });
+}
+
 /** Applies orders as sync does, but moves no cursor. */
 async function commit({ db }: Shop, saleId: string, buyers: readonly string[]): Promise<void> {
   const ids = buyers.map(() => ++lastOrder);
@@ -156,7 +161,7 @@ async function operateQueue(): Promise<void> {
 /** Operations whose statements have variable parts, and those that call functions in Postgres. */
 async function operate(): Promise<void> {
   const { db, backend, service } = shop;
-  const orders = new OrderService({ db, backend, buy: () => Promise.reject(new Error('nobody buys')) });
+  const orders = orderService();
   const buyers = new BuyerService({ db, backend, syncWaitMs: 0 });
   for (const [id, perBuyerLimit] of [
     ['one', 1],
@@ -327,6 +332,12 @@ function handledRows(plan: Plan): number {
   return (plan.Plans ?? []).reduce((sum, inner) => sum + handledRows(inner), rows * plan['Actual Loops']!);
 }
 
+/** Executes the statement. */
+async function rowsHandledBy(client: pg.Client, { sql, bindings }: Executed): Promise<number> {
+  const { rows } = await client.query(`EXPLAIN (ANALYZE, FORMAT JSON) ${sql}`, [...bindings]);
+  return handledRows(rows[0]['QUERY PLAN'][0].Plan);
+}
+
 test('verify handles each order a few times, although Postgres has no statistics yet', async () => {
   const orders = 6_000;
   const database = await emptyDatabase();
@@ -346,8 +357,7 @@ test('verify handles each order a few times, although Postgres has no statistics
   expect(await fresh.service.verify('first')).toMatchObject({ ok: true });
   const handled: Record<string, number> = {};
   for (const { sql, bindings } of sent.filter(({ sql }) => /^\s*(SELECT|WITH)\b/.test(sql))) {
-    const { rows } = await freshAdmin.query(`EXPLAIN (ANALYZE, FORMAT JSON) ${sql}`, [...bindings]);
-    handled[plain(sql)] = (handled[plain(sql)] ?? 0) + handledRows(rows[0]['QUERY PLAN'][0].Plan);
+    handled[plain(sql)] = (handled[plain(sql)] ?? 0) + (await rowsHandledBy(freshAdmin, { sql, bindings }));
   }
   expect(Object.values(handled).some((rows) => rows >= orders)).toBe(true);
   expect(Object.entries(handled).filter(([, rows]) => rows > 6 * orders)).toEqual([]);
@@ -362,20 +372,14 @@ test('a page of a reference that very many orders share handles the orders of th
       CASE WHEN n > ${shared} THEN 'other' ELSE 'campaign' END
     FROM generate_series(1, ${shared + 100}) AS n`);
   await admin.query('ANALYZE orders');
-  const orders = new OrderService({
-    db: shop.db,
-    backend: shop.backend,
-    buy: () => Promise.reject(new Error('nobody buys')),
-  });
+  const orders = orderService();
   const handled = async (query: OrderQuery) => {
     const sent: Executed[] = [];
     const collect = (one: Executed) => sent.push(one);
     shop.db.on('query', collect);
     const page = await orders.listOrders('shared', { reference: 'campaign', limit: 10, ...query });
     shop.db.off('query', collect);
-    const { sql, bindings } = sent.find((one) => one.sql.includes('reference'))!;
-    const { rows } = await admin.query(`EXPLAIN (ANALYZE, FORMAT JSON) ${sql}`, [...bindings]);
-    return { page, rows: handledRows(rows[0]['QUERY PLAN'][0].Plan) };
+    return { page, rows: await rowsHandledBy(admin, sent.find(({ sql }) => sql.includes('reference'))!) };
   };
   for (const order of ['newest', 'oldest'] as const) {
     const first = await handled({ order });

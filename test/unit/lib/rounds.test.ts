@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { Rounds } from '../../../src/lib/rounds.ts';
+import { Rounds, type RoundsOptions } from '../../../src/lib/rounds.ts';
 import { settledTurns } from '../../support/engine/frozen-time.ts';
 
 /** A pause that does not end while a test runs, and one that ends at once. */
@@ -18,10 +18,13 @@ beforeEach(() => {
 afterEach(() => running.stop());
 
 /** @param round what a round does, by its number from 1 on */
-function start(everyMs: number, round: (number: number) => Promise<boolean>, beginsWithPause?: boolean) {
+function start(
+  everyMs: number,
+  round: (number: number) => Promise<boolean>,
+  options: Pick<RoundsOptions, 'beginsWithPause' | 'isSteady'> = {},
+) {
   running = new Rounds({
-    everyMs,
-    ...(beginsWithPause === undefined ? {} : { beginsWithPause }),
+    ...{ everyMs, ...options },
     round: (signal) => round(signals.push(signal)),
     failed: (error) => failures.push(error),
   });
@@ -46,24 +49,16 @@ describe('rounds', () => {
   });
 
   it('begin with a pause, if that is wanted', async () => {
-    start(LONG_MS, async () => false, true);
+    start(LONG_MS, async () => false, { beginsWithPause: true });
     expect(await begun()).toBe(0);
     await running.stop();
-    start(SHORT_MS, async () => false, true);
+    start(SHORT_MS, async () => false, { beginsWithPause: true });
     await vi.waitFor(() => expect(signals.length).toBeGreaterThan(0));
   });
 
   it('have no pause after a round that takes longer than its time, if they are steady', async () => {
     let end = () => {};
-    running = new Rounds({
-      ...{ everyMs: SHORT_MS, isSteady: true },
-      round: (signal) => {
-        signals.push(signal);
-        return new Promise((resolve) => (end = () => resolve(false)));
-      },
-      failed: (error) => failures.push(error),
-    });
-    running.start();
+    start(SHORT_MS, () => new Promise((resolve) => (end = () => resolve(false))), { isSteady: true });
     await vi.waitFor(() => expect(signals).toHaveLength(1));
     const beganAt = performance.now();
     await vi.waitFor(() => expect(performance.now() - beganAt).toBeGreaterThan(SHORT_MS));
@@ -73,12 +68,7 @@ describe('rounds', () => {
   });
 
   it('have the rest of their time as a pause, if they are steady', async () => {
-    running = new Rounds({
-      ...{ everyMs: LONG_MS, isSteady: true },
-      round: async (signal) => signals.push(signal) === 0,
-      failed: (error) => failures.push(error),
-    });
-    running.start();
+    start(LONG_MS, async () => false, { isSteady: true });
     expect(await begun()).toBe(1);
   });
 
