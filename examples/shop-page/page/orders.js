@@ -7,7 +7,7 @@ const POLL_MS = 2_000;
 /** Orders that count for the limit. */
 const HELD = ['accepted', 'unpaid', 'paid', 'redeemed'];
 
-/** The node does each of them once, however often it is asked. */
+/** The node pays or cancels an order once, however often it is asked. */
 const AGAIN = 'Look below, and try again.';
 
 let orders = [];

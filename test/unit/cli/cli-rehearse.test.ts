@@ -240,7 +240,7 @@ test('a size is that of all requests, although not all nodes were watched to the
   expect(micros(GOOD, 50)).toBeCloseTo(6_000);
   // It has answered all, and 100 of another sale.
   expect(micros(GOOD, 200)).toBeCloseTo(3_000);
-  // Whoever asks again is answered again, but not by a connection that breaks.
+  // A buyer that asks again gets another answer, unless its connection has broken.
   const repeated = { busy: 100, broken: 30 };
   expect(micros(crowdOf([1], { committed: 100 }, { repeated }), 200)).toBeCloseTo(3_000);
   expect(micros(GOOD, 0)).toBeUndefined();
