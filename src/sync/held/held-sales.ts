@@ -21,7 +21,7 @@ import { SaleLog } from '../apply/sale-log.ts';
 import type { WatermarkTeller } from '../apply/watermark-teller.ts';
 import { announceApplied } from './announcement.ts';
 import type { Hints } from './hints.ts';
-import { type AskedRebuild, Rebuilds } from './rebuilds.ts';
+import { publishedGeneration, type RebuildCause, Rebuilds } from './rebuilds.ts';
 import type { SyncStores } from './sync-stores.ts';
 
 /** A sale that another sync works on is tried again after this time. */
@@ -213,32 +213,36 @@ export class HeldSales {
 
   /**
    * Handles a log that does not continue at its cursor: the backend has lost writes, unless another sync has moved the cursor
-   * meanwhile. Reports the loss, and begins a rebuild.
+   * or another process has loaded the segment meanwhile. Reports the loss, and begins a rebuild.
    */
-  async handleBreak({ position, head, fault }: LogRead, problem: string): Promise<void> {
-    const { saleId, segment } = position;
+  async handleBreak(read: LogRead, problem: string): Promise<void> {
+    const { position, head, fault } = read;
+    const { saleId, segment, generation } = position;
     // Unreadable data may hold orders, and a rebuild would discard them: an operator has to look.
     if (fault !== undefined)
       throw new BackendCorrupt(`the log of segment ${segment} can't be read, and may hold orders: ${fault}`);
     const cursors = await readCursors(this.#stores.db, saleId);
     if (!isAt(cursors[segment], position)) return this.release([saleId]);
-    if (!(await this.#isBeingRebuilt(position, head))) {
-      this.#stores.events.logBroken({ saleId, segment, problem });
-    }
-    this.rebuild(saleId, problem);
+    // An unfinished rebuild is no loss: the segment is frozen, or the next generation has begun and is not published.
+    if (head?.state === 'frozen') return this.rebuild(saleId, problem);
+    const published = head ? generation : await publishedGeneration(this.#stores.backend, saleId);
+    const isUnpublished = published !== generation;
+    if (!head && !isUnpublished && (await this.#isThereNow(position))) return this.release([saleId]);
+    const isBegun = published !== undefined && published < generation;
+    if (!isBegun) this.#stores.events.logBroken({ saleId, segment, problem });
+    this.rebuild(saleId, problem, { isUnpublished });
   }
 
-  /** An unfinished rebuild is no loss: the segment is frozen, or the next generation has begun and is not loaded. */
-  async #isBeingRebuilt({ saleId, generation }: LogPosition, head: LogRead['head']): Promise<boolean> {
-    if (head) return head.state === 'frozen';
-    const [version] = await this.#stores.backend.sales.versions([saleId]);
-    return version !== undefined && version.generation < generation;
+  /** A rebuild may have been published since the segment was found missing. */
+  async #isThereNow(position: LogPosition): Promise<boolean> {
+    const [read] = await this.#stores.backend.log.readLog([position], 0);
+    return read!.head !== undefined;
   }
 
-  /** Takes the sale out of the loop until it is rebuilt. @param asked see `Rebuilds.begin` */
-  rebuild(saleId: string, why: string, asked?: AskedRebuild): void {
+  /** Takes the sale out of the loop until it is rebuilt. */
+  rebuild(saleId: string, why: string, cause?: RebuildCause): void {
     const log = this.#dropLog(saleId);
-    if (log) this.#rebuilds.begin(log, why, asked);
+    if (log) this.#rebuilds.begin(log, why, cause);
   }
 
   #dropLog(saleId: string): SaleLog | undefined {

@@ -7,15 +7,17 @@
  *
  * From beginning to end the sale is out of the loop and its lock is held. So none of its orders are read, applied or
  * announced here meanwhile, and no other sync starts the same rebuild. This only saves work: rebuild.ts keeps the
- * data right even without it. When a slot is free, the generation is compared, which shows whether the lock was lost
- * and another sync has rebuilt the sale.
+ * data right even without it.
+ *
+ * Another process may rebuild the sale while this rebuild waits for its turn. Buyers would then wait a second time for nothing.
+ * So in its turn the rebuild looks again whether there is still something to do.
  *
  * A failed rebuild concerns only its sale and is tried again later. If Postgres or the backend can't be reached, the
  * loop notices that by itself.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import pLimit from 'p-limit';
-import type { Rejection } from '../../engine/contract.ts';
+import type { Backend, Rejection } from '../../engine/contract.ts';
 import { StaleGeneration } from '../../engine/errors.ts';
 import type { Loss } from '../../rebuild/losses.ts';
 import { type RebuildOptions, rebuildSale } from '../../rebuild/rebuild.ts';
@@ -34,8 +36,12 @@ const PARALLEL_REBUILDS = 2;
 /** Pause while another process rebuilds the sale without its lock: an operator (recovery.ts). */
 const LOOK_AGAIN_MS = 50;
 
-/** A rebuild that an operator asked for. */
-export type AskedRebuild = Pick<RebuildOptions, 'draft'>;
+export interface RebuildCause {
+  /** An operator asked for the rebuild: the sale is sound and sells until then. */
+  readonly asked?: Pick<RebuildOptions, 'draft'>;
+  /** The backend's record does not name the generation of the log yet: another process may be about to publish it. */
+  readonly isUnpublished?: boolean;
+}
 
 export class Rebuilds {
   readonly #stores: SyncStores;
@@ -62,13 +68,10 @@ export class Rebuilds {
     return this.#begun.has(saleId);
   }
 
-  /**
-   * Starts a rebuild. The caller holds the sale's lock, which is released at the end.
-   * @param asked given if an operator asked for the rebuild: the sale is sound and sells until then
-   */
-  begin(log: SaleLog, why: string, asked?: AskedRebuild): void {
+  /** Starts a rebuild. The caller holds the sale's lock, which is released at the end. */
+  begin(log: SaleLog, why: string, cause: RebuildCause = {}): void {
     const { saleId } = log;
-    const ended = this.#inTurn(log, why, asked)
+    const ended = this.#inTurn(log, why, cause)
       .catch((error) => {
         // StaleGeneration: another process was faster.
         if (!(error instanceof StaleGeneration)) this.#setAside(saleId, error);
@@ -89,20 +92,22 @@ export class Rebuilds {
   }
 
   /** Waits for a slot, and gives it up while another process rebuilds the sale. */
-  async #inTurn(log: SaleLog, why: string, asked?: AskedRebuild): Promise<void> {
+  async #inTurn(log: SaleLog, why: string, cause: RebuildCause): Promise<void> {
     const { locks } = this.#stores;
-    const attempt = () => ifFreeToRebuild(locks, log.saleId, () => this.#rebuild(log, why, asked));
+    const attempt = () => ifFreeToRebuild(locks, log.saleId, () => this.#rebuild(log, why, cause));
     while (!this.#stopping && !(await this.#limit(attempt))) await delay(LOOK_AGAIN_MS);
   }
 
-  async #rebuild({ saleId, generation, newest }: SaleLog, why: string, asked?: AskedRebuild): Promise<void> {
+  async #rebuild(log: SaleLog, why: string, { asked, isUnpublished = false }: RebuildCause): Promise<void> {
     if (this.#stopping) return;
     const { db, backend, events } = this.#stores;
     await this.#stores.claim?.();
+    const { saleId, generation, newest } = log;
     const row = await readSale(db, saleId);
     // An archived sale has no cursors, so nothing of its log is known.
     const isUnseen = row?.archivedAt !== undefined && generation === 0;
     if (!isUnseen && row?.generation !== generation) return;
+    if (isUnpublished && (await publishedGeneration(backend, saleId)) === generation) return;
     const witness = {
       ...(isUnseen ? {} : { generation }),
       newest,
@@ -120,4 +125,10 @@ export class Rebuilds {
     this.#begun.delete(saleId);
     this.#hints.add(saleId);
   }
+}
+
+/** The generation that the backend's record of the sale names; `undefined` if there is no record. */
+export async function publishedGeneration(backend: Backend, saleId: string): Promise<number | undefined> {
+  const [version] = await backend.sales.versions([saleId]);
+  return version?.generation;
 }

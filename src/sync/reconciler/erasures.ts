@@ -40,6 +40,6 @@ export class Erasures {
     // In a closed sale every waiting buyer is answered first: nothing new comes.
     if (isClosed ? log.backlog > 0 : isToBeDrained(log, ageS)) return this.#catchUp();
     await settled();
-    this.#sales.rebuild(saleId, 'an operator has erased a buyer', {});
+    this.#sales.rebuild(saleId, 'an operator has erased a buyer', { asked: {} });
   }
 }

@@ -221,7 +221,9 @@ export class Reconciler {
     if (log?.generation !== generation) return;
     if (version?.generation !== generation) {
       if (await this.#isBehind(id)) {
-        this.#sales.rebuild(id, 'the backend does not hold the sale in its newest generation');
+        this.#sales.rebuild(id, 'the backend does not hold the sale in its newest generation', {
+          isUnpublished: true,
+        });
       }
       return;
     }

@@ -69,7 +69,7 @@ export class Resizes {
       this.#drafting.delete(saleId);
       await settled();
       const { draft } = drafting;
-      this.#sales.rebuild(saleId, 'an operator has changed its number of segments', { draft });
+      this.#sales.rebuild(saleId, 'an operator has changed its number of segments', { asked: { draft } });
     }
   }
 

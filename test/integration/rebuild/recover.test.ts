@@ -11,11 +11,11 @@ import { ifFreeToRebuild } from '../../../src/rebuild/rebuild-lock.ts';
 import { makeChange } from '../../../src/sales/sale-changes.ts';
 import { BY } from '../../support/author.ts';
 import { callCli, RunningCli } from '../../support/cli/cli.ts';
-import { deathAt, intercept } from '../../support/engine/intercept.ts';
+import { deathAt, intercept, part, stallAt } from '../../support/engine/intercept.ts';
 import { RedisKeys } from '../../support/engine/redis-keys.ts';
 import { until } from '../../support/fixtures.ts';
 import { TcpProxy } from '../../support/servers/network/tcp-proxy.ts';
-import { buyers, Shop } from '../../support/shop/shop.ts';
+import { buyers, Shop, type WatchedSync } from '../../support/shop/shop.ts';
 import type { Till } from '../../support/shop/till.ts';
 import { expectKept, ordersOf, promisesOf, unitsSold } from '../../support/shop/truth.ts';
 
@@ -151,6 +151,43 @@ describe('a recovery', () => {
     await other;
     await until(async () => (await shop.service.recovery(id)).state === 'done', { what: 'it has seen that' });
     expect(await shop.service.recovery(id)).toMatchObject({ generation: 2 });
+  });
+
+  /** A rebuild of another process, which stops before this call. */
+  async function rebuildUpTo(saleId: string, call: string) {
+    const { stalled, goOn, before } = stallAt(call);
+    const rebuilt = ifFreeToRebuild(shop.locks, saleId, () =>
+      rebuildSale(shop.db, intercept(shop.backend, before), saleId),
+    );
+    await stalled;
+    const end = async () => {
+      goOn();
+      await rebuilt;
+    };
+    return { end };
+  }
+
+  async function expectBuiltOnce(saleId: string, sync: WatchedSync): Promise<void> {
+    await sync.ready;
+    await sellsAgain(await shop.startEngine(), saleId, 'late');
+    expect(sync.seen).toMatchObject({ rebuilds: [], breaks: [], failures: [], crashes: [] });
+    expect(await shop.service.show(saleId)).toMatchObject({ generation: 2 });
+  }
+
+  test.each([
+    ['the segments are loaded', 'sales.loadSegment'],
+    ['the sale is published', 'sales.publish'],
+  ])('is not repeated by a sync that finds the new generation before %s', async (_, call) => {
+    const { id } = await shop.sell({ stock: 20, segments: 4 });
+    const other = await rebuildUpTo(id, call);
+    let waits = 0;
+    const locks = part(shop.locks, 'locks', (_call, [name]) => {
+      if (name === `rebuild:${id}`) waits++;
+    });
+    const starting = shop.startSync({ locks });
+    await until(() => waits > 0, { what: 'the sync wants to rebuild the sale' });
+    await other.end();
+    await expectBuiltOnce(id, await starting);
   });
 
   test('that fails reports why, and can be requested again', async () => {

@@ -315,6 +315,12 @@ describe('a log that does not continue at its cursor', () => {
     expect([held(), sales.count, events, hinted()]).toEqual([[], 0, [], ['sale']]);
   });
 
+  test('is no loss if its segment was loaded and published since: the sale is released', async () => {
+    heads = [undefined, { seq: 0, tail: '' }];
+    await sales.handleBreak(read(), 'why');
+    expect([held(), sales.count, events, hinted()]).toEqual([[], 0, [], ['sale']]);
+  });
+
   test('is left to an operator if it can not be read: it may hold orders', async () => {
     const failed = sales.handleBreak({ ...read('open'), fault: 'no number' }, 'why');
     await expect(failed).rejects.toThrow(BackendCorrupt);

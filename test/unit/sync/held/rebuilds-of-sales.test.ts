@@ -4,7 +4,7 @@ import { StaleGeneration } from '../../../../src/engine/errors.ts';
 import { LocalLocks } from '../../../../src/postgres/sale-locks.ts';
 import type { SaleLog } from '../../../../src/sync/apply/sale-log.ts';
 import { Hints } from '../../../../src/sync/held/hints.ts';
-import { type AskedRebuild, Rebuilds } from '../../../../src/sync/held/rebuilds.ts';
+import { type RebuildCause, Rebuilds } from '../../../../src/sync/held/rebuilds.ts';
 import type { SyncStores } from '../../../../src/sync/held/sync-stores.ts';
 
 interface Witness {
@@ -23,19 +23,18 @@ let events: [kind: string, of: unknown][];
 let setAside: unknown[][];
 let locks: LocalLocks;
 let hints: Hints;
-let backend: { durable: boolean };
+let backend: { durable: boolean; sales: { versions: () => Promise<unknown[]> } };
+/** What the backend's record of the sale names. */
+let published: number | undefined;
 let claim: (() => Promise<void>) | undefined;
 let rebuilds: Rebuilds;
 
 beforeEach(async () => {
-  [events, setAside, locks, hints, backend, claim] = [
-    [],
-    [],
-    new LocalLocks(),
-    new Hints(),
-    { durable: true },
-    undefined,
-  ];
+  [events, setAside, locks, hints, claim, published] = [[], [], new LocalLocks(), new Hints(), undefined, 3];
+  backend = {
+    durable: true,
+    sales: { versions: async () => [published === undefined ? undefined : { generation: published }] },
+  };
   rebuildSale.mockReset().mockResolvedValue(REPORT);
   readSale.mockReset().mockResolvedValue({ generation: 3 });
   await locks.tryLock('sale');
@@ -50,8 +49,8 @@ beforeEach(async () => {
   rebuilds = new Rebuilds(stores as unknown as SyncStores, hints, (...failed) => setAside.push(failed));
 });
 
-async function rebuild(generation = 3, asked?: AskedRebuild): Promise<void> {
-  rebuilds.begin({ saleId: 'sale', generation, newest: NEWEST } as unknown as SaleLog, 'lost', asked);
+async function rebuild(generation = 3, cause?: RebuildCause): Promise<void> {
+  rebuilds.begin({ saleId: 'sale', generation, newest: NEWEST } as unknown as SaleLog, 'lost', cause);
   expect([rebuilds.count, rebuilds.has('sale'), rebuilds.has('other')]).toEqual([1, true, false]);
   await rebuilds.ended();
 }
@@ -64,7 +63,7 @@ describe('a sale is rebuilt', () => {
       witness.ordersLost({ segment: 1, orders: 5 });
       return REPORT;
     });
-    await rebuild(3, asked);
+    await rebuild(3, { asked });
     const witness = expect.objectContaining({ generation: 3, newest: NEWEST });
     expect(rebuildSale.mock.calls).toEqual([[{}, backend, 'sale', witness, asked]]);
     expect(events).toEqual([
@@ -82,7 +81,7 @@ describe('a sale is rebuilt', () => {
   ])('again only if the backend should have had it: %s', async (_, generation, asked, durable, again) => {
     backend.durable = durable;
     readSale.mockResolvedValue({ generation });
-    await rebuild(generation, asked);
+    await rebuild(generation, asked && { asked });
     expect(events).toEqual([['rebuilt', expect.objectContaining({ again })]]);
   });
 
@@ -121,6 +120,16 @@ describe('nothing is rebuilt', () => {
     await rebuild();
     expect(events).toEqual([]);
   });
+});
+
+test.each([
+  ['not repeated if another process has published it meanwhile', 3, 0],
+  ['published if no other process has', 2, 1],
+  ['published if the backend is empty', undefined, 1],
+])('a generation that was not published is %s', async (_, generation, times) => {
+  published = generation;
+  await rebuild(3, { isUnpublished: true });
+  expect(rebuildSale).toHaveBeenCalledTimes(times);
 });
 
 describe('after a rebuild', () => {

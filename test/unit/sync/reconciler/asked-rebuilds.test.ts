@@ -64,7 +64,7 @@ beforeEach(() => {
 describe('a resize', () => {
   const REBUILD = [
     ['settled'],
-    ['rebuild', 'sale', 'an operator has changed its number of segments', { draft: 'draft' }],
+    ['rebuild', 'sale', 'an operator has changed its number of segments', { asked: { draft: 'draft' } }],
   ];
   let drafts: { segments: number; signal: AbortSignal; end(error?: Error): void }[];
   let resizes: Resizes;
@@ -186,7 +186,7 @@ describe('an erasure', () => {
     await new Erasures({} as unknown as SyncStores, sales, call('catch up')).advance(settled);
   }
 
-  const REBUILD = [['settled'], ['rebuild', 'sale', 'an operator has erased a buyer', {}]];
+  const REBUILD = [['settled'], ['rebuild', 'sale', 'an operator has erased a buyer', { asked: {} }]];
 
   test('in an archived sale needs no rebuild', async () => {
     await advance({ isArchived: true });
