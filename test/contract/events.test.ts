@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { BackendEvents, LogHint, SyncNews, Watermark } from '../../src/engine/contract.ts';
 import { until } from '../support/fixtures.ts';
+import type { LoadedSale } from '../support/shop/sales.ts';
 import { onEachBackend } from './backends.ts';
 
 /** Records the events that a subscriber gets. */
@@ -112,24 +113,34 @@ onEachBackend((stage) => {
     });
 
     it('reads the raised epoch when it asks after the message', async () => {
-      const sale = await stage.load();
-      const before = await sale.epoch();
       const epochs: Promise<number>[] = [];
-      await stage.backend.subscribe({ saleChanged: () => epochs.push(sale.epoch()) });
+      let sale: LoadedSale | undefined;
+      let published = false;
+      await stage.backend.subscribe({
+        saleChanged: () => {
+          if (sale) epochs.push(sale.epoch());
+          published = true;
+        },
+      });
+      const loaded = await stage.load();
+      await until(() => published, { what: 'the sale is published' });
+      const before = await loaded.epoch();
+      sale = loaded;
       await stage.backend.sales.setState({ sale: sale.sale, state: 'paused', generation: 1 });
       await until(() => epochs.length > 0, { what: 'the change is heard' });
       expect(await epochs[0]).toBeGreaterThan(before);
     });
 
     it('is not told of takes, refusals and refused changes', async () => {
-      const sale = await stage.load();
       const { heard } = await listen();
+      const sale = await stage.load();
+      await until(() => heard.changed.length === 1, { what: 'the sale is published' });
       await sale.sellEach(2);
       await stage.backend.sales
         .publish({ sale: sale.sale, state: 'open', generation: 0 })
         .catch((error: Error) => expect(error.name).toBe('StaleGeneration'));
       await settled(heard);
-      expect([heard.changed, heard.advanced]).toEqual([[], []]);
+      expect([heard.changed, heard.advanced]).toEqual([[sale.sale.id], []]);
     });
 
     it('gets nothing after the end of its subscription', async () => {
