@@ -51,6 +51,7 @@ const GROWING = [
     'node/scenarios',
     'node/traces',
     'rebuild/resize',
+    'sync/apply',
     'verify/verify',
   ].map((name) => `test/integration/${name}.test.ts`),
 ];

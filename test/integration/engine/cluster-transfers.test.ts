@@ -15,6 +15,7 @@ import { clusterClient, connect } from '../../../src/redis/clients.ts';
 import { scattered } from '../../../src/redis/send-all.ts';
 import { part } from '../../support/engine/intercept.ts';
 import { freshPrefix } from '../../support/fixtures.ts';
+import { LONG_TIMEOUTS } from '../../support/long-timeouts.ts';
 import { RedisCluster } from '../../support/servers/redis-cluster.ts';
 import { aSale, kinds, type LoadedSale, loadSale, refilled } from '../../support/shop/sales.ts';
 
@@ -33,7 +34,8 @@ afterAll(() => servers[Symbol.asyncDispose]());
 
 beforeEach(async () => {
   const keyPrefix = freshPrefix();
-  const options = { urls: servers.urls, keyPrefix, takeTimeoutMs: 1_000, maxLogOrders: 1_000 };
+  const { takeTimeoutMs } = LONG_TIMEOUTS;
+  const options = { urls: servers.urls, keyPrefix, takeTimeoutMs, maxLogOrders: 1_000 };
   backend = await ClusterBackend.open(options);
   client = await connect(clusterClient(servers.adminUrls));
   keys = new Keys(keyPrefix);

@@ -1,5 +1,6 @@
 /** Which Redis and which database belong together: each state that a process can find, forced. */
 import { randomUUID } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { openRedis } from '../../../src/engine/cluster/open-redis.ts';
 import { slotOf } from '../../../src/engine/cluster/slot.ts';
@@ -160,8 +161,14 @@ describe('a Redis without a mark', () => {
     await running.report();
     const refused = expect(second.claim()).rejects.toThrow(/the process first sells the stock/);
     // The first check that it reports may have begun before the second process's own.
-    const telling = setInterval(() => void running.report(), 100);
-    await refused.finally(() => clearInterval(telling));
+    let isRefused = false;
+    const telling = (async () => {
+      for (; !isRefused; await delay(100)) await running.report();
+    })();
+    await refused.finally(() => {
+      isRefused = true;
+    });
+    await telling;
   });
 
   test('is marked at a start if the listed processes do not report checks any more', async () => {

@@ -11,6 +11,7 @@ import { asAdmin } from '../../support/postgres/least-rights.ts';
 import { type Random, random } from '../../support/random.ts';
 import { Shop } from '../../support/shop/shop.ts';
 import { query } from '../../support/shop/truth.ts';
+import { inTier } from '../../support/tier.ts';
 
 let shop: Shop;
 let nextOrder: number;
@@ -373,7 +374,7 @@ describe('order by order', () => {
 });
 
 describe('a refused batch, applied in parts', () => {
-  const ROUNDS = 25;
+  const ROUNDS = inTier({ test: 10, release: 100 });
 
   test('has the same result as each order by itself, in log order', async () => {
     const rng = random(seed());

@@ -463,7 +463,8 @@ describe('Redis loses a withdrawal', () => {
 
   test('when all is sold, refusals by Postgres are not a second fault', async () => {
     const id = await withdrawnInVain();
-    const sync = await shop.startSync();
+    // Of a backend that loses nothing, sync does not look for lost units. Otherwise it could mend the sale before `verify` sees it.
+    const sync = await shop.startSync({ backend: { ...intercept(shop.backend, () => {}), durable: false } });
     const till = await shop.startEngine();
     const outcomes = await till.buyAll(id, buyers(14, 'late'));
     expect(outcomes.filter(({ code }) => code === 'committed')).toHaveLength(9);
