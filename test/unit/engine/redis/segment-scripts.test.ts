@@ -37,8 +37,8 @@ interface OnOne {
 /** Scripts on published segments; the arguments are those of a change that is made. */
 const ON_PUBLISHED: readonly OnOne[] = [
   { script: 'purchase/recall', keys: ['s', 'b'], args: [4, 'anna'] },
-  { script: 'purchase/remember', keys: ['s', 'b'], args: [4, 'anna', '9:1:2:'] },
-  { script: 'purchase/give-back', keys: ['s'], args: [4, 5] },
+  { script: 'change/remember', keys: ['s', 'b'], args: [4, 'anna', '9:1:2:'] },
+  { script: 'change/give-back', keys: ['s'], args: [4, 5] },
   {
     script: 'purchase/refill',
     keys: ['s', 't', 'sale'],
@@ -190,7 +190,7 @@ describe('a change of one segment', () => {
       ],
     ],
     [
-      'purchase/give-back',
+      'change/give-back',
       [
         [
           'returns the units',
@@ -516,7 +516,7 @@ describe('a buyer’s record', () => {
     ['has all', { anna: '9:1:2: 10:1:2:' }, ['10:1:2:', '9:1:0:'], 0, {}],
     ['keeps words that are none of ours', { anna: 'x' }, ['9:1:2:'], 1, { b: { anna: 'x 9:1:2:' } }],
   ])('%s again', (_, b, words, reply, written) => {
-    expect(run('purchase/remember', { s: segment(), b }, ['s', 'b'], [4, 'anna', ...words])).toEqual([
+    expect(run('change/remember', { s: segment(), b }, ['s', 'b'], [4, 'anna', ...words])).toEqual([
       reply,
       written,
     ]);
