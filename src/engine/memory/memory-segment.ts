@@ -40,10 +40,10 @@ export class MemorySegment {
   /** See `SaleStore.loadedUpTo`. */
   loadedUpTo = '';
   withdrawn = { movement: '', units: 0 };
-  /** The newest credited movement. */
-  #credited = 0n;
-  /** The newest undone withdrawal. */
-  #givenBack = 0n;
+  /** The newest movement that was credited. */
+  #lastCredited = 0n;
+  /** The newest movement whose withdrawal was undone. */
+  #lastGivenBack = 0n;
   readonly #tickets = new Map<number, number>();
 
   constructor(load: SegmentLoad) {
@@ -51,6 +51,10 @@ export class MemorySegment {
     this.perBuyerLimit = load.perBuyerLimit;
     this.left = load.left;
     this.supplied = load.left;
+  }
+
+  get isPublished(): boolean {
+    return this.state !== 'loaded' && this.state !== 'frozen';
   }
 
   take(batch: TakeBatch, maxLogOrders: number): TakeReply {
@@ -116,10 +120,6 @@ export class MemorySegment {
     this.log.push({ seq, previous, tail: this.tail, ordersSoFar: this.orders, orders });
   }
 
-  get isPublished(): boolean {
-    return this.state !== 'loaded' && this.state !== 'frozen';
-  }
-
   /**
    * Entries with a higher sequence number than `seq`. The log has no gaps, so their index follows from the number.
    */
@@ -154,31 +154,32 @@ export class MemorySegment {
   }
 
   credit(movement: string, units: number): void {
-    if (BigInt(movement) <= this.#credited) return;
-    this.#credited = BigInt(movement);
+    if (BigInt(movement) <= this.#lastCredited) return;
+    this.#lastCredited = BigInt(movement);
     this.supply(units);
     this.creditedUnits += units;
   }
 
-  /** @returns the units that are out for this movement */
+  /** @param most units in all for this movement. @returns the units that are out for it */
   withdraw(movement: string, most: number): number {
     const id = BigInt(movement);
-    if (id <= this.#givenBack || id < BigInt(this.withdrawn.movement || 0)) return 0;
-    const held = this.withdrawn.movement === movement ? this.withdrawn.units : 0;
-    const more = Math.max(0, Math.min(this.left, most - held));
-    this.#draw(more);
-    this.withdrawn = { movement, units: held + more };
-    return held + more;
+    if (id <= this.#lastGivenBack || id < BigInt(this.withdrawn.movement || 0)) return 0;
+    const out = this.withdrawn.movement === movement ? this.withdrawn.units : 0;
+    const more = Math.max(0, Math.min(this.left, most - out));
+    this.#takeOut(more);
+    this.withdrawn = { movement, units: out + more };
+    return out + more;
   }
 
   giveBack(movement: string): void {
     if (BigInt(movement) < BigInt(this.withdrawn.movement || 0)) return;
-    if (this.withdrawn.movement === movement) this.#draw(-this.withdrawn.units);
+    if (this.withdrawn.movement === movement) this.#takeOut(-this.withdrawn.units);
     this.withdrawn = { movement, units: 0 };
-    this.#givenBack = BigInt(movement);
+    this.#lastGivenBack = BigInt(movement);
   }
 
-  #draw(units: number): void {
+  /** @param units negative: puts units back */
+  #takeOut(units: number): void {
     this.supply(-units);
     this.withdrawnUnits += units;
   }

@@ -18,14 +18,14 @@ local now = redis.call('HMGET', segment, 'generation', 'state', 'withdrawal', 'l
 if not isPublished(now) then return 'stale' end
 local left = whole(now[4])
 if not left then return corrupt(segment) end
-local last, out = string.match(now[3] or '0 0', '^(%d+) (%w+)$')
-if tonumber(last) > tonumber(movement) or (last == movement and out == 'back') then return 0 end
-local held = last == movement and tonumber(out) or 0
-local more = math.min(left, most - held)
+local last, state = string.match(now[3] or '0 0', '^(%d+) (%w+)$')
+if tonumber(last) > tonumber(movement) or (last == movement and state == 'back') then return 0 end
+local out = last == movement and tonumber(state) or 0
+local more = math.min(left, most - out)
 if more > 0 then
   supply(segment, -more)
   redis.call('HINCRBY', segment, 'withdrawn', more)
-  held = held + more
+  out = out + more
 end
-redis.call('HSET', segment, 'withdrawal', movement .. ' ' .. string.format('%d', held))
-return held
+redis.call('HSET', segment, 'withdrawal', movement .. ' ' .. string.format('%d', out))
+return out

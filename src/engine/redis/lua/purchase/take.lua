@@ -17,8 +17,9 @@
     '' for none: nothing is taken, and the segment only checks for lost writes
     ARGV[3] lines of "orderId note", for the orders that have one
   Output
-    a status: 'stale' | 'loaded' | 'frozen' | 'lost' | 'paused' | 'closed' | 'outdated' | 'busy' | 'superseded'; then
-    nothing was written, except the mark with 'lost'. Otherwise { seq, committed, left, orders so far, result… }, without
+    a status: 'stale' | 'loaded' | 'frozen' | 'lost' | 'paused' | 'closed' | 'outdated' | 'busy' | 'superseded', or the
+    segment's state if this version does not know it ('no state' if it has none); then nothing was written, except the
+    mark with 'lost'. Otherwise { seq, committed, left, orders so far, result… }, without
     results if all orders were taken, else with one per order: 1 taken, 0 short, or a string:
     'replay orderId quantity seq' | 'mismatch orderId quantity' | 'limit orderId…' (20 at most)
 ]]
