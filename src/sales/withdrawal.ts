@@ -95,7 +95,7 @@ async function takeOut(
 }
 
 function outFor({ counters }: SegmentSnapshot, movement: string): number {
-  return counters?.withdrawn.movement === movement ? counters.withdrawn.units : 0;
+  return counters?.withdrawal.movement === movement ? counters.withdrawal.units : 0;
 }
 
 async function finish(db: Database, { movement, wanted }: Withdrawal): Promise<void> {

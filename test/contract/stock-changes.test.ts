@@ -44,7 +44,7 @@ onEachBackend((stage) => {
       expect(await counters(sale)).toMatchObject({
         left: 0,
         supplied: 0,
-        withdrawn: { movement: '7', units: 5 },
+        withdrawal: { movement: '7', units: 5 },
       });
     });
 
@@ -54,7 +54,7 @@ onEachBackend((stage) => {
       await stage.backend.sales.withdraw({ ...share, units: 3 });
       for (let i = 0; i < 2; i++) await stage.backend.sales.giveBack(share);
       expect(await stage.backend.sales.withdraw({ ...share, units: 3 })).toBe(0);
-      expect(await counters(sale)).toMatchObject({ left: 5, withdrawn: { movement: '7', units: 0 } });
+      expect(await counters(sale)).toMatchObject({ left: 5, withdrawal: { movement: '7', units: 0 } });
       expect(await stage.backend.sales.withdraw({ ...share, movement: '8', units: 1 })).toBe(1);
       sale.returned -= 1;
     });
@@ -74,7 +74,7 @@ onEachBackend((stage) => {
       await stage.backend.sales.giveBack({ ...share, movement: '7' });
       expect(await stage.backend.sales.withdraw({ ...share, movement: '7', units: 3 })).toBe(0);
       sale.returned -= 2;
-      expect(await counters(sale)).toMatchObject({ left: 3, withdrawn: { movement: '8', units: 2 } });
+      expect(await counters(sale)).toMatchObject({ left: 3, withdrawal: { movement: '8', units: 2 } });
     });
 
     it.each([{ generation: 2 }, { segment: 1 }])('is refused at %o', async (other) => {

@@ -15,7 +15,8 @@ export interface SegmentCounts {
   /** Units put in minus units moved out. Always equal to `left` + `taken`. */
   readonly supplied: number;
   /**
-   * Parts of `supplied`: units returned by ended orders, units credited by movements, and units out for withdrawals.
+   * Parts of `supplied`: units returned by ended orders, units credited by movements, and units out for withdrawals, which
+   * count as negative.
    */
   readonly returned: number;
   readonly credited: number;

@@ -39,7 +39,7 @@ export interface SegmentSnapshot {
         /** Units put in minus units moved out, in this generation. Always equal to `left` + `taken`. */
         readonly supplied: number;
         /** The last withdrawal: its movement, `''` if there was none, and the units that are still out for it. */
-        readonly withdrawn: { readonly movement: string; readonly units: number };
+        readonly withdrawal: { readonly movement: string; readonly units: number };
         /** Units that have left this segment for another one and have not arrived there. */
         readonly inTransit: number;
       }

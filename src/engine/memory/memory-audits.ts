@@ -13,9 +13,19 @@ export class MemoryAudits implements AuditStore {
     return Array.from({ length: segments }, (_, segment) => {
       const found = this.#stock.segment({ saleId, segment, generation });
       if (!found) return { found: 'nothing' };
-      const { state, left, taken, supplied, returned, creditedUnits, withdrawnUnits, seq } = found;
-      const given = { supplied, returned, credited: creditedUnits, withdrawn: withdrawnUnits };
-      return { found: 'sound', state, left, taken, ...given, seq, inTransit: 0 };
+      const { state, left, taken, supplied, returned, credited, withdrawn, seq } = found;
+      return {
+        found: 'sound',
+        state,
+        left,
+        taken,
+        supplied,
+        returned,
+        credited,
+        withdrawn,
+        seq,
+        inTransit: 0,
+      };
     });
   }
 

@@ -227,8 +227,8 @@ export class MemoryBackend implements Backend, TakeStore, SaleStore, OrderLog {
     return Array.from({ length: segments }, (_, segment) => {
       const found = this.#stock.segment({ saleId, segment, generation });
       if (!found) return { segment, counters: undefined };
-      const { left, seq, committed, taken, orders, supplied, withdrawn } = found;
-      const counters = { left, seq, committed, taken, orders, supplied, withdrawn, inTransit: 0 };
+      const { left, seq, committed, taken, orders, supplied, withdrawal } = found;
+      const counters = { left, seq, committed, taken, orders, supplied, withdrawal, inTransit: 0 };
       return { segment, counters };
     });
   }

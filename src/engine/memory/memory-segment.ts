@@ -26,9 +26,10 @@ export class MemorySegment {
   left: number;
   /** Units put in minus units moved out: left plus taken. */
   supplied: number;
+  /** Parts of `supplied`, as in `SegmentCounts`. */
   returned = 0;
-  creditedUnits = 0;
-  withdrawnUnits = 0;
+  credited = 0;
+  withdrawn = 0;
   seq = 0;
   tail = '';
   committed = 0;
@@ -39,7 +40,8 @@ export class MemorySegment {
   readonly buyers = new Map<string, HeldOrder[]>();
   /** See `SaleStore.loadedUpTo`. */
   loadedUpTo = '';
-  withdrawn = { movement: '', units: 0 };
+  /** The last withdrawal, as in `SegmentSnapshot`. */
+  withdrawal = { movement: '', units: 0 };
   /** The newest movement that was credited. */
   #lastCredited = 0n;
   /** The newest movement whose withdrawal was undone. */
@@ -157,31 +159,31 @@ export class MemorySegment {
     if (BigInt(movement) <= this.#lastCredited) return;
     this.#lastCredited = BigInt(movement);
     this.supply(units);
-    this.creditedUnits += units;
+    this.credited += units;
   }
 
   /** @param most units in all for this movement. @returns the units that are out for it */
   withdraw(movement: string, most: number): number {
     const id = BigInt(movement);
-    if (id <= this.#lastGivenBack || id < BigInt(this.withdrawn.movement || 0)) return 0;
-    const out = this.withdrawn.movement === movement ? this.withdrawn.units : 0;
+    if (id <= this.#lastGivenBack || id < BigInt(this.withdrawal.movement || 0)) return 0;
+    const out = this.withdrawal.movement === movement ? this.withdrawal.units : 0;
     const more = Math.max(0, Math.min(this.left, most - out));
     this.#takeOut(more);
-    this.withdrawn = { movement, units: out + more };
+    this.withdrawal = { movement, units: out + more };
     return out + more;
   }
 
   giveBack(movement: string): void {
-    if (BigInt(movement) < BigInt(this.withdrawn.movement || 0)) return;
-    if (this.withdrawn.movement === movement) this.#takeOut(-this.withdrawn.units);
-    this.withdrawn = { movement, units: 0 };
+    if (BigInt(movement) < BigInt(this.withdrawal.movement || 0)) return;
+    if (this.withdrawal.movement === movement) this.#takeOut(-this.withdrawal.units);
+    this.withdrawal = { movement, units: 0 };
     this.#lastGivenBack = BigInt(movement);
   }
 
   /** @param units negative: puts units back */
   #takeOut(units: number): void {
     this.supply(-units);
-    this.withdrawnUnits += units;
+    this.withdrawn += units;
   }
 
   load(holdings: readonly Holding[], upTo?: string): void {

@@ -243,8 +243,8 @@ export function decodeSnapshot(segment: number, values: RawSnapshot, inTransit =
   if (!values) return { segment, counters: undefined };
   const counts = values.slice(0, 6).map(decodeCount) as [number, number, number, number, number, number];
   const [left, seq, committed, taken, orders, supplied] = counts;
-  const withdrawn = decodeWithdrawal(values[6]!);
-  return { segment, counters: { left, seq, committed, taken, orders, supplied, withdrawn, inTransit } };
+  const withdrawal = decodeWithdrawal(values[6]!);
+  return { segment, counters: { left, seq, committed, taken, orders, supplied, withdrawal, inTransit } };
 }
 
 /** A sale that can't be decoded is `undefined` here; `read` of that sale throws the reason. */

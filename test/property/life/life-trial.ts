@@ -238,7 +238,7 @@ export class LifeTrial {
     const open = ledger.find((row) => row.open && row.action === 'withdraw')?.id;
     const snapshot = await this.shop.backend.sales.snapshot(this.saleId, this.segments, this.generation);
     const out = snapshot.map(({ counters }) =>
-      counters?.withdrawn.movement === open ? (counters?.withdrawn.units ?? 0) : 0,
+      counters?.withdrawal.movement === open ? (counters?.withdrawal.units ?? 0) : 0,
     );
     return out.reduce((sum, units) => sum + units, 0);
   }
@@ -366,7 +366,7 @@ export class LifeTrial {
       );
       left += counters!.left;
       inLogs += units(entries);
-      if (counters!.withdrawn.movement === open) withdrawn += counters!.withdrawn.units;
+      if (counters!.withdrawal.movement === open) withdrawn += counters!.withdrawal.units;
       logged.push(...entries.map(({ orderId }) => orderId));
     }
     expect(logged.sort(), 'orders in the logs').toEqual(model.logged.map(({ id }) => id).sort());
