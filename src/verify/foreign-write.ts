@@ -12,3 +12,12 @@ export function foreignWriteIn(error: unknown): string {
   if (!isForeign) throw error;
   return error.message;
 }
+
+/**
+ * What is wrong with the buyers' records of a segment that can't be read. Two searches may find it: the same text shows that it is one
+ * fault.
+ * @throws as `foreignWriteIn`
+ */
+export function foreignRecords(segment: number, error: unknown): string {
+  return `the buyers' records of segment ${segment} were written by others: ${foreignWriteIn(error)}`;
+}

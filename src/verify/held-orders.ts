@@ -19,7 +19,6 @@
 
 import pLimit from 'p-limit';
 import type { Backend, HeldOrder, Holding, SegmentRef, TakeOrder } from '../engine/contract.ts';
-import { StaleGeneration } from '../engine/errors.ts';
 import { ID_PATTERN } from '../engine/limits.ts';
 import { homeSegment } from '../engine/sale/home-segment.ts';
 import { chunksOf } from '../lib/chunks-of.ts';
@@ -27,7 +26,7 @@ import { numbers, texts } from '../postgres/array-literal.ts';
 import { readCursors } from '../postgres/cursors.ts';
 import { type Database, rows } from '../postgres/database.ts';
 import { LIVE } from '../postgres/live-orders.ts';
-import { foreignWriteIn } from './foreign-write.ts';
+import { foreignRecords } from './foreign-write.ts';
 import { LogOrders } from './log-orders.ts';
 import { differenceOf, isSame, type KnownOrder, ordersOf, type RecordedOrder } from './recorded-order.ts';
 import { MAX_STRAYS, type Stray, stray } from './stray-findings.ts';
@@ -65,9 +64,7 @@ export async function findStrays(db: Database, backend: Backend, { row }: Truth)
         if (strays.length >= MAX_STRAYS) return;
       }
     } catch (error) {
-      if (error instanceof StaleGeneration) throw error;
-      const reason = foreignWriteIn(error);
-      faults.push(`the buyers' records of segment ${segment} were written by others: ${reason}`);
+      faults.push(foreignRecords(segment, error));
     }
   });
   return { strays, unreadable, faults };

@@ -20,7 +20,7 @@ import { LIVE } from '../postgres/live-orders.ts';
 import { holdingPages } from '../rebuild/load.ts';
 import { after } from '../sync/apply/log-chain.ts';
 import { type Finding, fault } from './finding.ts';
-import { foreignWriteIn } from './foreign-write.ts';
+import { foreignRecords } from './foreign-write.ts';
 import type { MissingRecord } from './repair-step.ts';
 import type { Truth } from './truth.ts';
 
@@ -56,9 +56,7 @@ export async function missingRecords(
       try {
         unheld.push(...(await withoutRecord(backend, ref, home)));
       } catch (error) {
-        if (error instanceof StaleGeneration) throw error;
-        const problem = foreignWriteIn(error);
-        faults.set(segment, `the buyers' records of segment ${segment} were written by others: ${problem}`);
+        faults.set(segment, foreignRecords(segment, error));
       }
     }
     missing.push(...(await stillLive(db, unheld)));
