@@ -8,7 +8,7 @@ import { type Authenticate, type Identity, refusal } from '../identity/identity.
 import { type BodyReader, decode, type RefusedBody } from '../server/body.ts';
 import type { Exchange, Handler } from '../server/exchange.ts';
 import type { HttpRequest } from '../server/http-request.ts';
-import { parseObject } from '../server/json-object.ts';
+import { parseObject, unknownField } from '../server/json-object.ts';
 import { linesOf, type ProblemCode, problem, type Reply, sentOften } from '../server/problem.ts';
 import { KEY_FORM, parseKey } from './idempotency-key.ts';
 import { acceptedOffer, type OfferHost } from './offer-purchase.ts';
@@ -201,8 +201,8 @@ const FIELDS: readonly string[] = ['quantity', 'reference', 'metadata'];
 function parseWanted(text: string, { publicOrderNotes }: PurchaseHost): Wanted | string | RefusedBody {
   const body = parseObject(text);
   if (typeof body === 'string') return body;
-  const unknown = Object.keys(body).find((name) => !FIELDS.includes(name));
-  if (unknown !== undefined) return `${JSON.stringify(unknown.slice(0, 80))} is not a field of an order`;
+  const wrong = unknownField(body, FIELDS, 'an order');
+  if (wrong !== undefined) return wrong;
   const { quantity = 1, ...note } = body as { quantity?: unknown };
   if (!Number.isSafeInteger(quantity) || (quantity as number) < 1)
     return 'quantity must be a whole number from 1';

@@ -19,7 +19,7 @@ import { withTimeout } from '../../lib/with-timeout.ts';
 import { type Authenticate, type Identity, refusal } from '../identity/identity.ts';
 import { type Body, MAX_BODY_BYTES } from '../server/body.ts';
 import type { Handler, Observer } from '../server/exchange.ts';
-import { parseObject } from '../server/json-object.ts';
+import { parseObject, unknownField } from '../server/json-object.ts';
 import { json, type ProblemCode, problem, type Reply } from '../server/problem.ts';
 
 export interface TokenHost extends Observer {
@@ -167,8 +167,5 @@ function parseAnswer(text: string): Asked | string {
   if (text === '') return { answer: undefined };
   const body = parseObject(text);
   if (typeof body === 'string') return body;
-  const unknown = Object.keys(body).find((name) => name !== 'answer');
-  if (unknown !== undefined)
-    return `${JSON.stringify(unknown.slice(0, 80))} is not a field of a request for a token`;
-  return { answer: (body as { answer?: unknown }).answer };
+  return unknownField(body, ['answer'], 'a request for a token') ?? { answer: body.answer };
 }

@@ -15,7 +15,7 @@ import { type JoinRefusal, joinRefusal } from '../../../queue/buyers/join-refusa
 import type { ToldPlace } from '../../../queue/buyers/place-view.ts';
 import { type Authenticate, type Identity, refusal } from '../../identity/identity.ts';
 import type { Exchange, Handler, Observer } from '../../server/exchange.ts';
-import { parseObject } from '../../server/json-object.ts';
+import { parseObject, unknownField } from '../../server/json-object.ts';
 import { type PushedReply, problem, type Reply } from '../../server/problem.ts';
 import { type Holder, type PlaceSigners, placeReply } from './place-reply.ts';
 
@@ -227,9 +227,8 @@ function quantityIn(text: string): number | string {
   if (text === '') return 1;
   const body = parseObject(text);
   if (typeof body === 'string') return body;
-  const unknown = Object.keys(body).find((name) => name !== 'quantity');
-  if (unknown !== undefined)
-    return `${JSON.stringify(unknown.slice(0, 80))} is not a field of a request for a place`;
+  const fault = unknownField(body, ['quantity'], 'a request for a place');
+  if (fault !== undefined) return fault;
   const { quantity = 1 } = body as { quantity?: unknown };
   return Number.isSafeInteger(quantity) && (quantity as number) >= 1
     ? (quantity as number)
