@@ -12,7 +12,7 @@
  */
 import type { ExpectedSale, KnownEntry, LogPosition, LogRead, SaleVersion } from '../../engine/contract.ts';
 import { readPositions } from '../../postgres/cursors.ts';
-import { readClosedSales, type SaleHead, SalesAtWork } from '../../sales/sale-rows.ts';
+import { readClosedSales, type SaleHead, SalesAtWork } from '../../sales/sales-at-work.ts';
 import { checkHead } from '../apply/log-chain.ts';
 import type { SaleLog } from '../apply/sale-log.ts';
 import type { HeldSales } from '../held/held-sales.ts';

@@ -6,7 +6,7 @@
  *
  *   busy ──the same at QUIET_SCANS scans in a row──> quiet ──any change, or the messages were interrupted──> busy
  */
-import type { SaleHead } from '../../sales/sale-rows.ts';
+import type { SaleHead } from '../../sales/sales-at-work.ts';
 import type { SaleLog } from '../apply/sale-log.ts';
 
 /** Scans, of which there is one a second. */

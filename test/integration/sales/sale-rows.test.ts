@@ -6,13 +6,12 @@ import { rows } from '../../../src/postgres/database.ts';
 import { readSalePage, readSummedSale } from '../../../src/sales/sale-pages.ts';
 import {
   insertSale,
-  readClosedSales,
   readKnownSale,
   readPresentSale,
   readSale,
   readSales,
-  SalesAtWork,
 } from '../../../src/sales/sale-rows.ts';
+import { readClosedSales, SalesAtWork } from '../../../src/sales/sales-at-work.ts';
 import { BY } from '../../support/author.ts';
 import { afterStatement } from '../../support/postgres/after-statement.ts';
 import { asAdmin } from '../../support/postgres/least-rights.ts';

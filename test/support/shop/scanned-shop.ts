@@ -7,7 +7,7 @@ import type {
   SaleVersion,
 } from '../../../src/engine/contract.ts';
 import { rulesOf } from '../../../src/engine/sale/rules.ts';
-import type { SaleHead } from '../../../src/sales/sale-rows.ts';
+import type { SaleHead } from '../../../src/sales/sales-at-work.ts';
 import { SaleLog } from '../../../src/sync/apply/sale-log.ts';
 import type { HeldSales } from '../../../src/sync/held/held-sales.ts';
 import type { SyncStores } from '../../../src/sync/held/sync-stores.ts';

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { SaleHead } from '../../../../src/sales/sale-rows.ts';
+import type { SaleHead } from '../../../../src/sales/sales-at-work.ts';
 import { SaleLog } from '../../../../src/sync/apply/sale-log.ts';
 import { QuietSales } from '../../../../src/sync/reconciler/quiet-sales.ts';
 

@@ -1,0 +1,106 @@
+/**
+ * The sales that the reconciler compares with the backend, as heads: those that are not closed are read all at once, the closed ones
+ * page by page.
+ */
+import type { Knex } from 'knex';
+import type { SaleState } from '../engine/contract.ts';
+import { rulesOf } from '../engine/sale/rules.ts';
+import { rows } from '../postgres/database.ts';
+import type { RawSale } from './sale-rows.ts';
+
+/** The columns of a sale that the reconciler needs. */
+export interface SaleHead {
+  readonly id: string;
+  readonly generation: number;
+  readonly state: SaleState;
+  /** See engine/sale/rules.ts. */
+  readonly rules: string;
+  /** The backend must not hold it. */
+  readonly isArchived: boolean;
+}
+
+const HEAD = 'id, generation, state, starts_at, ends_at, require_token, per_buyer_limit, archived_at, queue';
+
+type RawHead = Pick<
+  RawSale,
+  | 'id'
+  | 'generation'
+  | 'state'
+  | 'starts_at'
+  | 'ends_at'
+  | 'require_token'
+  | 'per_buyer_limit'
+  | 'archived_at'
+  | 'queue'
+>;
+
+function decodeHead({ id, generation, state, ...raw }: RawHead): SaleHead {
+  const [startsAt, endsAt] = [raw.starts_at.getTime(), raw.ends_at?.getTime()];
+  const { require_token: requireToken, per_buyer_limit: perBuyerLimit } = raw;
+  const queue = raw.queue !== 'off';
+  const rules = rulesOf({ startsAt, endsAt, requireToken, perBuyerLimit, queue });
+  return { id, generation, state, rules, isArchived: raw.archived_at !== null };
+}
+
+/**
+ * SQL: a number that changes with any of the heads. Each row's hash is hashed again: the hash of a row is a sum of its columns'
+ * hashes with weights, so a value that one sale loses and another gets would not show in a sum of such hashes.
+ */
+const SUM = `sum(hashtextextended(hash_record_extended(ROW(${HEAD}), 0)::text, 0))`;
+
+/**
+ * The sales that a sync may have to work on. They are read each second and rarely differ from the last time. So one statement
+ * first adds up a hash of each head, and the rows are read only if the sum is another one than theirs.
+ */
+export class SalesAtWork {
+  readonly #db: Knex;
+  #unclosed: readonly SaleHead[] = [];
+  #unclosedIds: ReadonlySet<string> = new Set();
+  /** Of exactly the rows in `#unclosed`; `null`: there are none. */
+  #sum: string | null = null;
+
+  constructor(db: Knex) {
+    this.#db = db;
+  }
+
+  /** Sales that are not closed, the newest first, and then those of `held` that are closed. */
+  async read(held: readonly string[]): Promise<readonly SaleHead[]> {
+    await this.#readUnclosed();
+    const others = held.filter((id) => !this.#unclosedIds.has(id));
+    if (others.length === 0) return this.#unclosed;
+    const closed = await rows<RawHead>(
+      this.#db,
+      `SELECT ${HEAD} FROM sales WHERE state = 'closed' AND id = ANY (?)`,
+      [others],
+    );
+    return [...this.#unclosed, ...closed.map(decodeHead)];
+  }
+
+  async #readUnclosed(): Promise<void> {
+    const [present] = await rows<{ sum: string | null }>(
+      this.#db,
+      `SELECT ${SUM}::text AS sum FROM sales WHERE state <> 'closed'`,
+    );
+    if (present!.sum === this.#sum) return;
+    // The statement adds up its own rows: since the first one, a sale may have changed, and it may change back.
+    const unclosed = await rows<RawHead & { sum: string }>(
+      this.#db,
+      `SELECT ${HEAD}, (${SUM} OVER ())::text AS sum FROM sales WHERE state <> 'closed'
+       ORDER BY created_at DESC, id`,
+    );
+    this.#unclosed = unclosed.map(decodeHead);
+    this.#unclosedIds = new Set(unclosed.map(({ id }) => id));
+    this.#sum = unclosed[0]?.sum ?? null;
+  }
+}
+
+/** At most `limit` closed sales, archived ones too, none that is being deleted, with ids after `after`, in the order of ids. */
+export async function readClosedSales(db: Knex, after: string, limit: number): Promise<SaleHead[]> {
+  const found = await rows<RawHead>(
+    db,
+    `SELECT ${HEAD} FROM sales WHERE state = 'closed' AND deleting_since IS NULL AND id > ?
+     ORDER BY id LIMIT ?`,
+    [after, limit],
+  );
+  return found.map(decodeHead);
+}
