@@ -229,7 +229,8 @@ async function hopelessRank(
   { first, last }: { readonly first: number; readonly last: number },
   coming: number,
 ): Promise<number | undefined> {
-  if (present === EVERYBODY) return line.rankBehind(db, first - 1, coming);
+  // The bits would not tell which places wait no longer.
+  if (present.isEverybody) return line.rankBehind(db, first - 1, coming);
   return rankBehindPresent(line, present, { after: first - 1, last }, coming);
 }
 

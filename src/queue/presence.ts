@@ -20,27 +20,22 @@ const PERIOD = 'floor(extract(epoch FROM now()) / ?)::bigint';
 
 /** The places whose bits are set. */
 export class PresentPlaces {
+  /** Everybody counts as present, also the numbers of places that wait no longer. */
+  readonly isEverybody: boolean;
   readonly #pages: ReadonlyMap<number, string>;
-  /** Everybody counts as present. */
-  readonly #isEverybody: boolean;
 
   constructor(pages: ReadonlyMap<number, string>, isEverybody: boolean) {
     this.#pages = pages;
-    this.#isEverybody = isEverybody;
-  }
-
-  /** Nobody is absent. */
-  get isEverybody(): boolean {
-    return this.#isEverybody;
+    this.isEverybody = isEverybody;
   }
 
   has(number: number): boolean {
-    return this.#isEverybody || this.#pages.get(pageOf(number))?.[bitOf(number)] === '1';
+    return this.isEverybody || this.#pages.get(pageOf(number))?.[bitOf(number)] === '1';
   }
 
   /** How many of the numbers after `after` and before `before` are present. */
   count(after: number, before: number): number {
-    if (this.#isEverybody) return Math.max(0, before - after - 1);
+    if (this.isEverybody) return Math.max(0, before - after - 1);
     let present = 0;
     for (let number = after + 1; number < before; ) {
       const end = Math.min(before, (pageOf(number) + 1) * PAGE_PLACES + 1);

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { rows } from '../../../src/postgres/database.ts';
 import { QueueWatch } from '../../../src/queue/buyers/queue-watch.ts';
 import { FifoLine } from '../../../src/queue/line.ts';
+import { leaveQueue } from '../../../src/queue/places.ts';
 import {
   markAbsent,
   markPresent,
@@ -190,4 +191,16 @@ test('the head tells from which rank on nothing can come', async () => {
     what: 'place 6 has hope again',
   });
   expect(await states(shop, id)).toMatchObject({ c: 'waiting', d: 'waiting' });
+});
+
+test('while everybody counts as present, a buyer that has left takes nobody’s hope', async () => {
+  const { id } = await shop.sell({ stock: 2, ...QUEUE, presenceSeconds: SECONDS });
+  await queued(shop, id, ['a', 'b', 'c', 'd', 'e', 'f']);
+  await leaveQueue(shop.db, id, 'd');
+  shop.startHead((await shop.startEngine()).take);
+  // Two offers could come back: the places 3 and 5 may still get them.
+  await until(async () => (await readQueue(shop.db, id))?.hopelessFrom === 6, {
+    what: 'place 6 has no hope, and place 5 has',
+  });
+  expect(await readQueue(shop.db, id)).toMatchObject({ head: 2, freeUnits: 0, offersMade: 2 });
 });
