@@ -30,8 +30,8 @@ const IDLE_MS = 2_000;
 const MAX_OFFERS = NEAR_RANKS;
 /** Sales that are served at a time. */
 const PARALLEL_SALES = 8;
-/** The head reports how the queue stands at least this often. */
-const TELL_MS = 1_000;
+/** The head reports how a queue stands at least this often. */
+const REPORT_MS = 1_000;
 
 export interface QueueHeadOptions {
   readonly db: Database;
@@ -45,7 +45,7 @@ export class QueueHead {
   readonly #options: QueueHeadOptions;
   readonly #loop: SoleLoop;
   readonly #paces = new Map<string, Pace>();
-  readonly #toldAt = new Map<string, number>();
+  readonly #reportedAt = new Map<string, number>();
   readonly #lines = new Map<string, Line>();
   /** By sale: the turn of all places before this rank has come. Those that are absent are ended round by round. */
   readonly #turns = new Map<string, number>();
@@ -96,13 +96,13 @@ export class QueueHead {
     const { db, backend, buy, events } = this.#options;
     const { sale, generation } = row;
     const { presenceSeconds, fit } = sale.queue!;
-    if (presenceSeconds > 0 && !this.#toldAt.has(sale.id))
+    if (presenceSeconds > 0 && !this.#reportedAt.has(sale.id))
       await resetAfterOutage(db, sale.id, presenceSeconds);
     const line = row.hasOpened ? await this.#lineOf(row, state) : undefined;
     const free = unitsLeft(await backend.sales.snapshot(sale.id, sale.segments, generation));
     // Before the line is known, or while the sale is being rebuilt, nobody's turn has come.
     if (!line || free === undefined) {
-      await this.#tellAlive(row);
+      await this.#reportAlive(row);
       return false;
     }
     const present = presenceSeconds === 0 ? EVERYBODY : await readPresent(db, sale.id, presenceSeconds);
@@ -112,7 +112,7 @@ export class QueueHead {
     const made = await offerUnits({ db, buy, events }, round);
     this.#paces.get(sale.id)?.used(made.offers);
     const isMore = await this.#endAbsentees(round, made.before);
-    await this.#tell(row, state, { line, present, made: made.offers, free: free - made.units });
+    await this.#report(row, state, { line, present, made: made.offers, free: free - made.units });
     return made.offers === MAX_OFFERS || isMore;
   }
 
@@ -120,6 +120,7 @@ export class QueueHead {
   async #endAbsentees(round: RoundOf, before: number): Promise<boolean> {
     const { db, events } = this.#options;
     const { saleId, reach } = round;
+    // The head before this one may have left places that are absent, up to the reach.
     const turns = Math.max(before, this.#turns.get(saleId) ?? reach);
     const { absent, isMore } = await endAbsentees(db, { ...round, before: turns });
     if (absent > 0) events.passedOver({ saleId, absent, limited: 0 });
@@ -154,31 +155,31 @@ export class QueueHead {
   }
 
   /** Writes how the queue stands, for the nodes, which tell those who wait. */
-  async #tell(row: QueuedSale, state: QueueState, now: Standing): Promise<void> {
+  async #report(row: QueuedSale, state: QueueState, now: Standing): Promise<void> {
     if (now.made === 0 && !this.#isDue(row)) return;
     await this.#keepPresence(row);
-    await tell(this.#options.db, state, now);
+    await writeStanding(this.#options.db, state, now);
   }
 
-  /** Writes that there is a head, while there is nothing else to tell. */
-  async #tellAlive(row: QueuedSale): Promise<void> {
+  /** Writes that there is a head, while there is nothing else to report. */
+  async #reportAlive(row: QueuedSale): Promise<void> {
     if (!this.#isDue(row)) return;
     await this.#keepPresence(row);
     await this.#options.db.raw('UPDATE queues SET told_at = now() WHERE sale_id = ?', [row.sale.id]);
   }
 
   #isDue({ sale }: QueuedSale): boolean {
-    return monotonicMs() - (this.#toldAt.get(sale.id) ?? Number.NEGATIVE_INFINITY) >= TELL_MS;
+    return monotonicMs() - (this.#reportedAt.get(sale.id) ?? Number.NEGATIVE_INFINITY) >= REPORT_MS;
   }
 
   async #keepPresence({ sale }: QueuedSale): Promise<void> {
     const { presenceSeconds } = sale.queue!;
-    this.#toldAt.set(sale.id, monotonicMs());
+    this.#reportedAt.set(sale.id, monotonicMs());
     if (presenceSeconds > 0) await tidyPresence(this.#options.db, sale.id, presenceSeconds);
   }
 
   #forget(known: ReadonlySet<string>): void {
-    for (const map of [this.#paces, this.#toldAt, this.#lines, this.#turns])
+    for (const map of [this.#paces, this.#reportedAt, this.#lines, this.#turns])
       for (const saleId of map.keys()) if (!known.has(saleId)) map.delete(saleId);
   }
 }
@@ -188,10 +189,11 @@ interface Standing {
   readonly present: PresentPlaces;
   /** Offers made in this round. */
   readonly made: number;
+  /** Units that nobody has after this round. */
   readonly free: number;
 }
 
-async function tell(
+async function writeStanding(
   db: Database,
   { saleId, head, lastNumber }: QueueState,
   { line, present, made, free }: Standing,
@@ -213,7 +215,7 @@ async function tell(
        offers_made = offers_made + ?, allowed = CASE WHEN is_stopped THEN greatest(0, allowed - ?) ELSE allowed END,
        told_at = now()
      WHERE sale_id = ?`,
-    // Not the newest number as of now: places that were given meanwhile wait.
+    // If nobody waits: up to the number that was the last when the round began. A place that was given since then waits.
     [first === undefined ? lastNumber : first - 1, hopelessFrom ?? null, free, made, made, saleId],
   );
 }

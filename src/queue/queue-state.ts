@@ -16,7 +16,7 @@ export interface QueueState {
   readonly hopelessFrom: number | undefined;
   /** Units that nobody has; `undefined`: the head has not reported yet. */
   readonly freeUnits: number | undefined;
-  /** Offers made so far, of all places. */
+  /** Offers made since the queue began. */
   readonly offersMade: number;
   /** An operator has stopped the offers. */
   readonly isStopped: boolean;

@@ -14,7 +14,7 @@ import { checkedInput } from '../checked-input.ts';
  * - `off`: the sale has no queue now
  * - `closed`: the sale is closed; `ended`: its window has ended
  * - `before`: its window has not opened, so nobody gets an offer yet
- * - `no-head`: no process has made offers for HEAD_SILENCE_S seconds, although one should
+ * - `no-head`: no head has reported for HEAD_SILENCE_S seconds, although one should
  * - `paused`: the sale is; `stopped`: an operator has stopped the offers
  * - `offering`: free units go to the next places
  */
@@ -28,7 +28,7 @@ export type QueuePhase =
   | 'stopped'
   | 'offering';
 
-/** The head tells how a queue stands once a second. */
+/** A head that has not reported for this time counts as missing; it reports how each queue stands once a second. */
 export const HEAD_SILENCE_S = 10;
 /** The places of a queue with at most so many are counted at each look. In a longer one this takes longer than a look should. */
 export const COUNTED_PLACES = 20_000;

@@ -28,7 +28,9 @@ export interface BuyersQueueParts {
   readonly guarded: <T>(work: () => Promise<T>) => Promise<T>;
   /** Gives units back (orders/returns.ts). If it fails, sync does it. */
   readonly applyReturn: (orderId: string) => Promise<void>;
+  /** How long a place that is to be told may wait for Postgres, in milliseconds. */
   readonly deadlineMs: number;
+  /** Called with errors that no caller gets. */
   readonly fault: (error: unknown) => void;
 }
 

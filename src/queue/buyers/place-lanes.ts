@@ -23,9 +23,13 @@ const MAX_WAITING = 32_768;
 export interface PlaceLanesParts {
   /** As `givePlaces` (places.ts). */
   readonly give: (saleId: string, wishes: readonly PlaceWish[]) => Promise<ReadonlyMap<string, Place>>;
+  /** How long a buyer waits for its place, in milliseconds. */
   readonly deadlineMs: number;
+  /** Called with the error of a batch that failed. */
   readonly fault: (error: unknown) => void;
+  /** Wishes in one batch at most. Default MAX_BATCH. */
   readonly maxBatch?: number;
+  /** Buyers of one sale that may wait. Default MAX_WAITING. */
   readonly maxWaiting?: number;
 }
 
@@ -110,14 +114,13 @@ class PlaceLane {
 
   #next(): Waiting[] {
     const batch: Waiting[] = [];
-    const { deadlineMs } = this.#parts;
-    const since = monotonicMs() - deadlineMs;
+    const oldest = monotonicMs() - this.#parts.deadlineMs;
     const maxBatch = this.#batchSize();
     for (const [buyerId, waiting] of this.#waiting) {
       if (batch.length === maxBatch) break;
       this.#waiting.delete(buyerId);
       // Nobody waits for the answer any more.
-      if (waiting.since < since) waiting.fail(new StockadeError('timed_out', 'no place in time'));
+      if (waiting.since < oldest) waiting.fail(new StockadeError('timed_out', 'no place in time'));
       else batch.push(waiting);
     }
     return batch;
