@@ -94,7 +94,7 @@ export class SaleDirectory implements Directory {
     return this.#views;
   }
 
-  /** Slots of the board that sales have, or had until a thread that has not answered yet. */
+  /** Slots of the board that sales have, and former ones that a thread may still use. */
   get usedSlots(): number {
     return this.#slots.used;
   }

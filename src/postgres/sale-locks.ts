@@ -2,6 +2,8 @@
  * Locks of sales, so that one sync works on a sale. A lock only saves double work: the cursors (sync/apply/apply.ts)
  * and the generation (rebuild/rebuild.ts) keep the data right, so a lock that is lost without notice does no harm.
  *
+ * Loops that one process runs for all (events/sole-loop.ts) have such locks too, under names that no sale can have as its id.
+ *
  * Across processes a lock is a Postgres session advisory lock on a connection of its own: it is free the moment its
  * holder dies. Within a process the same session would get it twice, so there it is a set.
  */

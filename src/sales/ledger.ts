@@ -1,6 +1,7 @@
 /**
- * The ledger: one row for each change that an operator has made to a sale, with operator and reason. The row is
- * written in the transaction of the change. It is open until the backend has applied the change (movements.ts).
+ * The ledger: one row for the creation of a sale and for each change since, with author and reason. The author is an operator, or
+ * Stockade itself. The row is written in the transaction of the change. It is open until the backend has applied the change
+ * (movements.ts).
  */
 import type { Knex } from 'knex';
 import type { Author } from '../engine/sale/author.ts';

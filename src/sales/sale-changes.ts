@@ -59,9 +59,10 @@ export async function lockSale(trx: Knex.Transaction, saleId: string): Promise<S
   return readPresentSale(trx, saleId);
 }
 
-type Applied = Pick<NewMovement, 'action' | 'units' | 'detail'> | undefined;
+/** What the ledger notes of a change; `undefined` if nothing has changed. */
+type Noted = Pick<NewMovement, 'action' | 'units' | 'detail'> | undefined;
 
-function applyTo(trx: Knex.Transaction, row: SaleRow, change: PlainChange): Promise<Applied> {
+function applyTo(trx: Knex.Transaction, row: SaleRow, change: PlainChange): Promise<Noted> {
   switch (change.action) {
     case 'top-up':
       return topUp(trx, row, change.units);
@@ -80,7 +81,7 @@ function applyTo(trx: Knex.Transaction, row: SaleRow, change: PlainChange): Prom
   }
 }
 
-async function setState(trx: Knex.Transaction, row: SaleRow, action: StateAction): Promise<Applied> {
+async function setState(trx: Knex.Transaction, row: SaleRow, action: StateAction): Promise<Noted> {
   const { to, from, called } = STATES[action];
   if (!from.includes(row.state)) throw new WrongState(row.sale.id, row.state, called);
   if (row.state === to) return undefined;
@@ -104,11 +105,7 @@ async function renewOffers(trx: Knex.Transaction, { id, queue, hadQueue }: Sale)
   );
 }
 
-async function topUp(
-  trx: Knex.Transaction,
-  { sale, state, stock }: SaleRow,
-  units: number,
-): Promise<Applied> {
+async function topUp(trx: Knex.Transaction, { sale, state, stock }: SaleRow, units: number): Promise<Noted> {
   if (state === 'closed') throw new WrongState(sale.id, state, 'topped up');
   if (stock + units > MAX_STOCK) {
     throw new InvalidInput('the change is not valid', [
@@ -123,7 +120,7 @@ async function setWindow(
   trx: Knex.Transaction,
   { sale, state }: SaleRow,
   change: Extract<SaleChange, { action: 'window' }>,
-): Promise<Applied> {
+): Promise<Noted> {
   if (state === 'closed') throw new WrongState(sale.id, state, 'given another window');
   const startsAt = change.startsAt ?? sale.startsAt;
   const endsAt = change.endsAt === undefined ? sale.endsAt : (change.endsAt ?? undefined);
@@ -148,7 +145,7 @@ async function setWindow(
   };
 }
 
-async function requireToken(trx: Knex.Transaction, { sale, state }: SaleRow, to: boolean): Promise<Applied> {
+async function requireToken(trx: Knex.Transaction, { sale, state }: SaleRow, to: boolean): Promise<Noted> {
   if (state === 'closed') throw new WrongState(sale.id, state, 'changed');
   if (sale.requireToken === to) return undefined;
   if (to) await refuseBesideOlderNodes(trx, SELL_WITHOUT_TOKENS);
@@ -167,7 +164,7 @@ const COLUMNS: Readonly<Record<keyof SaleEdit, string>> = {
 };
 
 /** The ledger gets the old and the new values of the fields that differ, `null` for one that is missing. */
-async function edit(trx: Knex.Transaction, { sale, state }: SaleRow, change: SaleEdit): Promise<Applied> {
+async function edit(trx: Knex.Transaction, { sale, state }: SaleRow, change: SaleEdit): Promise<Noted> {
   if (state === 'closed') throw new WrongState(sale.id, state, 'edited');
   if (change.perBuyerLimit !== undefined && change.perBuyerLimit < sale.perBuyerLimit) {
     const problem = `must be at least ${sale.perBuyerLimit}, the limit now, because buyers may hold that many units`;
@@ -191,7 +188,7 @@ async function edit(trx: Knex.Transaction, { sale, state }: SaleRow, change: Sal
 }
 
 /** Only records the request: the next generation is built with that number. */
-async function resize(trx: Knex.Transaction, { sale, state }: SaleRow, to: number): Promise<Applied> {
+async function resize(trx: Knex.Transaction, { sale, state }: SaleRow, to: number): Promise<Noted> {
   if (state === 'closed') throw new WrongState(sale.id, state, 'resized');
   const from = (await readWantedSegments(trx, sale.id)) ?? sale.segments;
   return from === to ? undefined : { action: 'resize', detail: { from, to } };

@@ -53,7 +53,7 @@ export interface WorkerMetrics {
   readonly underWay: number;
   /** Heap of the thread, including garbage that is not collected yet. */
   readonly heapBytes: number;
-  /** Those of a worker in a thread of its own. */
+  /** The metrics of its thread, as prom-client exports them; missing if the worker runs in the main thread. */
   readonly thread?: readonly object[];
   readonly lanes: readonly { readonly saleId: string; readonly queued: number; readonly waiting: number }[];
 }

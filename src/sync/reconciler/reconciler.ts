@@ -220,7 +220,7 @@ export class Reconciler {
     // covers it.
     if (log?.generation !== generation) return;
     if (version?.generation !== generation) {
-      if (await this.#isBehind(id)) {
+      if (await this.#isBackendOutdated(id)) {
         this.#sales.rebuild(id, 'the backend does not hold the sale in its newest generation', {
           isUnpublished: true,
         });
@@ -254,7 +254,7 @@ export class Reconciler {
   /** A rebuild of an archived sale removes it from the backend (rebuild.ts). */
   async #repairArchived(saleId: string, version: SaleVersion | undefined): Promise<void> {
     if (version === undefined) return this.#sales.finish(saleId);
-    if (await this.#isBehind(saleId))
+    if (await this.#isBackendOutdated(saleId))
       this.#sales.rebuild(saleId, 'the backend holds a sale that is archived');
   }
 
@@ -265,8 +265,11 @@ export class Reconciler {
     return (await readWantedSegments(this.#stores.db, saleId)) !== undefined;
   }
 
-  /** Read again under the lock: another process may have rebuilt the sale since the scan. */
-  async #isBehind(saleId: string): Promise<boolean> {
+  /**
+   * Whether the backend lacks the sale's generation, or still has a sale that is archived. Read again under the lock: another process
+   * may have rebuilt the sale since the scan.
+   */
+  async #isBackendOutdated(saleId: string): Promise<boolean> {
     const [row, [version]] = await Promise.all([
       readSale(this.#stores.db, saleId),
       this.#stores.backend.sales.versions([saleId]),
