@@ -84,7 +84,7 @@ function toldOfAdoption(config: Config): string[] {
   ];
 }
 
-export function adoptionText({ before, keyPrefixBefore, discarded }: Adoption): string {
+function adoptionText({ before, keyPrefixBefore, discarded }: Adoption): string {
   return [
     'These stores belong together now. Start the nodes: they rebuild the sales.',
     `owner before       ${before ?? 'none'}`,

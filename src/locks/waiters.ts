@@ -74,7 +74,7 @@ export class Waiters {
 }
 
 /** One caller that waits for a lock, until it gets it, its time is over, or it gives up. Settled exactly once. */
-export class Waiter {
+class Waiter {
   readonly tryOnce: boolean;
   readonly granted: Promise<LockHandle | undefined>;
   settled = false;

@@ -6,11 +6,11 @@ import { type Check, checksOf } from './check.ts';
 const { ok, fail } = checksOf('redis');
 const LIMIT_MS = 2_000;
 /** A replica reports each second. One that was silent for longer is cut off, frozen or far behind. */
-export const MAX_REPLICA_SILENT_S = 4;
+const MAX_REPLICA_SILENT_S = 4;
 /** Bytes that a replica may have to catch up: some 100,000 orders. */
-export const MAX_REPLICA_BEHIND_BYTES = 16 * 2 ** 20;
+const MAX_REPLICA_BEHIND_BYTES = 16 * 2 ** 20;
 
-export interface ReplicaReading {
+interface ReplicaReading {
   /** `host:port` */
   readonly replica: string;
   readonly state: string;
@@ -27,7 +27,7 @@ export interface RedisReading {
 type Facts = Readonly<Record<string, string | undefined>>;
 
 /** @param facts the fields of INFO */
-export function replicasOf(facts: Facts): ReplicaReading[] {
+function replicasOf(facts: Facts): ReplicaReading[] {
   const written = Number(facts.master_repl_offset ?? 0);
   return Object.entries(facts).flatMap(([name, value = '']) => {
     if (!/^slave\d+$/.test(name)) return [];

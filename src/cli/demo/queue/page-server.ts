@@ -142,7 +142,7 @@ export class DemoPage {
 }
 
 /** The shop's page, and the card about the crowd in it. */
-export function withCrowd(page: string): string {
+function withCrowd(page: string): string {
   const added =
     '<link rel="stylesheet" href="crowd.css"><script type="module" src="crowd.js"></script></head>';
   return page.replace('</head>', added);

@@ -31,7 +31,7 @@ const MAX_SECONDS = 3_600;
 /** A fault and its end must leave time in which everything is well again. */
 const LEAST_SECONDS_OF_FAULTS = 10;
 /** The crowd keeps every request until the end. */
-export const MAX_REQUESTS = 5_000_000;
+const MAX_REQUESTS = 5_000_000;
 
 const collect = (value: string, before: readonly string[] = []) => [...before, value];
 
@@ -57,12 +57,8 @@ export const planOptions = [
   new Option('--cut-redis', 'start one node more, and cut it off from Redis for some seconds in mid-rush'),
   new Option('--beside-open-sales', 'make faults although sales of the shop are open on these stores'),
   new Option('--clean', 'only remove what killed rehearsals have left'),
-  YES_OPTION_OF(),
+  new Option(YES_OPTION.flags, 'load these stores, although they are not on this machine or sell'),
 ];
-
-function YES_OPTION_OF(): Option {
-  return new Option(YES_OPTION.flags, 'load these stores, although they are not on this machine or sell');
-}
 
 /** Without a user: a command line is no place for a password, and the report names the URL. */
 const url = z

@@ -29,7 +29,7 @@ export interface Second {
 }
 
 const SOLD = ['committed', 'accepted'];
-export const LIMITED = ['rate_limited', 'challenge_required', 'challenge_failed', 'token_required'];
+const LIMITED = ['rate_limited', 'challenge_required', 'challenge_failed', 'token_required'];
 
 /** @param sorted rising @param share 0 to 1 @returns the least value that so large a share does not exceed */
 export function percentile(sorted: ArrayLike<number>, share: number): number | undefined {

@@ -33,9 +33,9 @@ export interface Rush {
 }
 
 /** A crowd that is this late has not sent the wanted rate. */
-export const MAX_LATE_MS = 100;
+const MAX_LATE_MS = 100;
 /** Up to this share of requests a buyer may have to ask twice. */
-export const MAX_REPEATED_SHARE = 0.01;
+const MAX_REPEATED_SHARE = 0.01;
 /** Checks whose warnings are a no-go for a rush. */
 const GRAVE_WARNINGS = ['clocks difference', 'postgres connections'];
 
@@ -57,7 +57,7 @@ const REPORT_IT = 'Do not open a sale. Keep this report and the logs of the node
 function ofBooks({ stock }: Plan, { books, verify, buyersAsked, remaining, totals }: Rush): Reason[] {
   const { lost, doubled, untold, stored } = books;
   const soldOut = totals.ended.sold_out ?? 0;
-  const open = totals.ended.no_answer ?? 0;
+  const unanswered = totals.ended.no_answer ?? 0;
   const few = (ids: readonly string[]) => ids.slice(0, 5).join(', ');
   return [
     ...(stored > stock
@@ -97,7 +97,7 @@ function ofBooks({ stock }: Plan, { books, verify, buyersAsked, remaining, total
           },
         ]
       : []),
-    ...(remaining !== undefined && remaining > 0 && soldOut > 0 && open === 0 && buyersAsked >= stock
+    ...(remaining !== undefined && remaining > 0 && soldOut > 0 && unanswered === 0 && buyersAsked >= stock
       ? [
           {
             name: 'undersold',
@@ -186,7 +186,7 @@ function replicas({ looks }: Rush): Reason[] {
 
 function answers({ goodMs, rate }: Plan, { totals, seconds: all, faults }: Rush): Reason[] {
   const seconds = all.filter(({ second }) => !isExcused(second, faults));
-  const open = totals.ended.no_answer ?? 0;
+  const unanswered = totals.ended.no_answer ?? 0;
   const repeated = seconds.reduce((sum, second) => sum + second.repeated, 0);
   const due = seconds.reduce((sum, second) => sum + second.due, 0);
   const slow = seconds.filter(({ p99Ms }) => (p99Ms ?? 0) > goodMs);
@@ -201,11 +201,11 @@ function answers({ goodMs, rate }: Plan, { totals, seconds: all, faults }: Rush)
       advice:
         'Look at what stands before the nodes (a gateway, a firewall), and at how buyers are identified (BUYER_AUTH).',
     })),
-    ...(open > 0
+    ...(unanswered > 0
       ? [
           {
             name: 'requests without an answer',
-            what: `${plural(open, 'request')} got no definite answer, although their buyers asked again and again.`,
+            what: `${plural(unanswered, 'request')} got no definite answer, although their buyers asked again and again.`,
             advice: 'Look at the logs of the nodes, and at the stores in these seconds.',
           },
         ]

@@ -34,7 +34,7 @@ th, td { padding: .2rem .6rem; border-bottom: 1px solid var(--rule); text-align:
 const round = (value: number | undefined, digits = 0) =>
   value === undefined ? undefined : Number(value.toFixed(digits));
 
-export function chartsOf({ seconds, plan }: Pick<RehearsalReport, 'seconds' | 'plan'>): Chart[] {
+function chartsOf({ seconds, plan }: Pick<RehearsalReport, 'seconds' | 'plan'>): Chart[] {
   const values = (name: string, pick: (second: Second) => number | undefined) => ({
     name,
     values: seconds.map(pick),
