@@ -1,10 +1,9 @@
 // What operators do with a sale: what each action says before, and what it sends.
 import { call, saleUrl } from './api.js';
-import { ask } from './dialogs.js';
+import { ask, REASON } from './dialogs.js';
 import { number, plural, stateOf, unitsOf } from './format.js';
 
 const MAX_SEGMENTS = 1_024;
-const REASON = { name: 'reason', label: 'Reason (for the ledger)', maxlength: 500 };
 const nameOf = ({ id, title }) => (title === '' ? id : `${title} (${id})`);
 const leftOf = ({ remaining }) =>
   remaining === undefined ? 'The units left can’t be counted now.' : `${plural(remaining, 'unit')} left now.`;

@@ -3,12 +3,11 @@ import { onRefusedToken, open, signIn, signOut } from './api.js';
 import { closeAll, labelled } from './dialogs.js';
 import { el, say, setAttribute, setText } from './dom.js';
 import { Figures } from './figures.js';
-import { place } from './hash.js';
-import { Live } from './live.js';
-import { NODE_ONLY, refundsView } from './orders.js';
+import { addressed } from './hash.js';
+import { Live, NODE_ONLY } from './live.js';
 import { SaleView } from './sale.js';
 import { SalesView } from './sales.js';
-import { eventsView, NodesView } from './shop.js';
+import { eventsView, NodesView, refundsView } from './shop.js';
 import { forgetReports } from './verify.js';
 
 const top = document.getElementById('top');
@@ -37,7 +36,7 @@ const live = new Live(
 
 function showView() {
   if (!isSignedIn) return;
-  const where = place();
+  const where = addressed();
   view = viewOf(where);
   main.replaceChildren(view.element);
   for (const link of top.querySelectorAll('nav a')) {

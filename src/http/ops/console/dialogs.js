@@ -1,6 +1,9 @@
 // Dialogs that ask before something is changed. They say what will happen, in numbers, as far as it can be known.
 import { el, say, setText } from './dom.js';
 
+/** The field of each dialog whose change is noted with a reason. */
+export const REASON = { name: 'reason', label: 'Reason (for the ledger)', maxlength: 500 };
+
 let dialogs = 0;
 
 /**

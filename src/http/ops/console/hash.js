@@ -1,7 +1,7 @@
-// The place in the console, kept in the address so that "back" and a reload work: #/sale/tickets/orders?status=paid
+// What the console shows is kept in its address, so that "back" and a reload work: #/sale/tickets/orders?status=paid
 
-/** @returns {{ view: string, saleId?: string, tab?: string, query: Record<string, string> }} */
-export function place() {
+/** What the address asks for. @returns {{ view: string, saleId?: string, tab?: string, query: Record<string, string> }} */
+export function addressed() {
   const [path, query = ''] = location.hash.slice(1).split('?');
   const [, view = '', saleId, tab] = path.split('/').map(decode);
   const values = Object.fromEntries(new URLSearchParams(query));

@@ -1,6 +1,9 @@
 // Reads the pictures of the node, as long as the page is visible, and connects again when the stream ends.
 import { open, Refused } from './api.js';
 
+/** The stream of views that show no sale: the node's own figures. */
+export const NODE_ONLY = 'v1/console/events?limit=0';
+
 const RETRY_MS = [1_000, 2_000, 5_000, 10_000];
 /** A picture comes each second. After such a silence the node or the connection hangs, although nobody has closed it. */
 const SILENT_MS = 5_000;

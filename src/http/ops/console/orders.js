@@ -2,13 +2,11 @@
 import { call, saleUrl } from './api.js';
 import { labelled, show } from './dialogs.js';
 import { el, facts, setText, table } from './dom.js';
-import { number, plural, time } from './format.js';
+import { number, time } from './format.js';
 import { queryOf, saleHash } from './hash.js';
 
 const PAGE = 50;
 const STATUSES = ['offered', 'unpaid', 'paid', 'redeemed', 'cancelled', 'expired', 'refunded', 'rejected'];
-/** The node lists so many refunds at most. */
-const MAX_REFUNDS = 1_000;
 const ORDER_ID = /^\d{1,19}$/;
 
 export function ordersTab(saleId, query) {
@@ -169,34 +167,6 @@ async function showOrder(orderId) {
         ]),
   );
 }
-
-export function refundsView() {
-  const panel = el('div', {}, el('p', { class: 'note' }, 'Reading the refunds …'));
-  const read = async () => {
-    const { orders } = await call('GET', 'v1/refunds-due');
-    panel.replaceChildren(
-      el(
-        'p',
-        { class: 'note' },
-        orders.length === 0
-          ? 'No refund is due.'
-          : `${orders.length < MAX_REFUNDS ? '' : 'At least '}${plural(orders.length, 'order')} paid too late, after the units were sold to others. Pay the money back, then report it with: stockade order refund`,
-      ),
-      ...(orders.length === 0 ? [] : [orderTable('Refunds due, the oldest first', orders, true)]),
-    );
-  };
-  read().catch((error) => panel.replaceChildren(el('p', { class: 'refused' }, error.message)));
-  const element = el(
-    'section',
-    { 'aria-labelledby': 'title' },
-    el('h1', { id: 'title' }, 'Refunds due'),
-    panel,
-  );
-  return { element, stream: NODE_ONLY, set() {} };
-}
-
-/** The stream of views that show no sale: the node's own figures. */
-export const NODE_ONLY = 'v1/console/events?limit=0';
 
 const isoTime = (local) => (local === '' ? undefined : new Date(local).toISOString());
 

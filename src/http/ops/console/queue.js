@@ -1,13 +1,13 @@
 // The queue of a sale: who waits, whether offers are made, and what operators do with the offers.
 import { call, saleUrl } from './api.js';
-import { ask, opener } from './dialogs.js';
+import { ask, opener, REASON } from './dialogs.js';
 import { el, facts, say, setText } from './dom.js';
 import { number, plural, time } from './format.js';
 
 const LOOK_MS = 2_000;
-const REASON = { name: 'reason', label: 'Reason (for the ledger)', maxlength: 500 };
 const NUMBER = { type: 'number', step: 1, inputmode: 'numeric' };
 
+/** What the button says while the offers are stopped. What it said when it was pressed decides what is asked. */
 const GO = 'Resume the offers';
 
 const PHASES = {

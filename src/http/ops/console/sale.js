@@ -55,8 +55,8 @@ export class SaleView {
   }
 
   set({ detail }) {
-    const gone = detail?.problem;
-    setText(this.#problem, gone === undefined ? '' : `The sale can’t be read now: ${gone}.`);
+    const why = detail?.problem;
+    setText(this.#problem, why === undefined ? '' : `The sale can’t be read now: ${why}.`);
     if (detail?.value === undefined) return;
     const { sale, segments } = detail.value;
     this.#sale = sale;

@@ -1,9 +1,38 @@
-// Views of the whole shop: dead events, and its nodes.
+// Views of the whole shop: refunds that are due, dead events, and its nodes.
 import { call } from './api.js';
 import { ask } from './dialogs.js';
 import { el, setText, table } from './dom.js';
 import { number, plural, rate, time } from './format.js';
-import { NODE_ONLY } from './orders.js';
+import { NODE_ONLY } from './live.js';
+import { orderTable } from './orders.js';
+
+/** The node lists so many refunds at most. */
+const MAX_REFUNDS = 1_000;
+
+export function refundsView() {
+  const panel = el('div', {}, el('p', { class: 'note' }, 'Reading the refunds …'));
+  const read = async () => {
+    const { orders } = await call('GET', 'v1/refunds-due');
+    panel.replaceChildren(
+      el(
+        'p',
+        { class: 'note' },
+        orders.length === 0
+          ? 'No refund is due.'
+          : `${orders.length < MAX_REFUNDS ? '' : 'At least '}${plural(orders.length, 'order')} paid too late, after the units were sold to others. Pay the money back, then report it with: stockade order refund`,
+      ),
+      ...(orders.length === 0 ? [] : [orderTable('Refunds due, the oldest first', orders, true)]),
+    );
+  };
+  read().catch((error) => panel.replaceChildren(el('p', { class: 'refused' }, error.message)));
+  const element = el(
+    'section',
+    { 'aria-labelledby': 'title' },
+    el('h1', { id: 'title' }, 'Refunds due'),
+    panel,
+  );
+  return { element, stream: NODE_ONLY, set() {} };
+}
 
 export function eventsView() {
   const panel = el('div', {}, el('p', { class: 'note' }, 'Reading the dead events …'));
