@@ -15,7 +15,7 @@ import type { Backend, LogHint } from '../engine/contract.ts';
 import { monotonicMs } from '../lib/monotonic.ts';
 import type { Database } from '../postgres/database.ts';
 import { readSale } from '../sales/sale-rows.ts';
-import { type RecentSale, readRecentSales } from './order-reader.ts';
+import { type RecentSale, readRecentSales } from './recent-sales.ts';
 
 /** Sync needs some milliseconds, or some seconds under load. The caller may ask again. */
 const ARRIVAL_WAIT_MS = 2_000;

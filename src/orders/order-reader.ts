@@ -96,25 +96,3 @@ export async function readRefundsDue(db: Database, saleId: string | undefined): 
   );
   return found.map(orderOf);
 }
-
-const RECENT_SALES = 1_000;
-
-export interface RecentSale {
-  readonly id: string;
-  readonly segments: number;
-  readonly generation: number;
-}
-
-/** Sales whose logs may still hold orders that Postgres does not have, the newest first. */
-export function readRecentSales(db: Database): Promise<RecentSale[]> {
-  return rows<RecentSale>(
-    db,
-    `(SELECT id, segments, generation FROM sales WHERE generation > 0 AND state <> 'closed'
-       ORDER BY created_at DESC, id LIMIT ?)
-     UNION ALL
-     (SELECT id, segments, generation FROM sales WHERE generation > 0 AND state = 'closed' AND archived_at IS NULL
-       ORDER BY created_at DESC, id LIMIT ?)
-     LIMIT ?`,
-    [RECENT_SALES, RECENT_SALES, RECENT_SALES],
-  );
-}

@@ -10,7 +10,7 @@ import { NotExecuted } from '../../engine/errors.ts';
 import type { Engine } from '../../engine/purchase/engine.ts';
 import { withTimeout } from '../../lib/with-timeout.ts';
 import { mayBeInLog } from '../../orders/log-age.ts';
-import { readRecentSales } from '../../orders/order-reader.ts';
+import { readRecentSales } from '../../orders/recent-sales.ts';
 import type { Database } from '../../postgres/database.ts';
 
 const NOT_FOUND_TTL_MS = 1_000;

@@ -1,11 +1,7 @@
 /** Orders and sales as Postgres has them: which are listed, and in which order. */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import {
-  readNotedOrder,
-  readOrder,
-  readRecentSales,
-  readRefundsDue,
-} from '../../../src/orders/order-reader.ts';
+import { readNotedOrder, readOrder, readRefundsDue } from '../../../src/orders/order-reader.ts';
+import { readRecentSales } from '../../../src/orders/recent-sales.ts';
 import { asAdmin } from '../../support/postgres/least-rights.ts';
 import { Shop } from '../../support/shop/shop.ts';
 import { query } from '../../support/shop/truth.ts';
