@@ -1,14 +1,20 @@
 import { randomInt } from 'node:crypto';
 import { createServer } from 'node:net';
+import { availableParallelism } from 'node:os';
 
 /**
  * Below the range from which Linux and macOS pick local ports for outgoing connections. So a server that is down for a while
  * finds its port free when it comes back: no client's connection occupies it, even if the client keeps trying to connect.
  */
 const LOWEST_PORT = 20_000;
-/** Each process of a test run has its own range, so that no port is found free by two processes. */
-const PORTS_EACH = 3_000;
-const PROCESSES = 4;
+const PORTS = 12_000;
+/** The most that run tests at the same time (vitest.config.ts), and the one that has started them. */
+const PROCESSES = 3 * availableParallelism() + 1;
+/**
+ * Each process of a test run has its own range. So no port is found free by two processes, and no process takes the port of another
+ * one's server that is down for a while.
+ */
+const PORTS_EACH = Math.floor(PORTS / PROCESSES);
 const FIRST_PORT = LOWEST_PORT + (Number(process.env.VITEST_POOL_ID ?? 0) % PROCESSES) * PORTS_EACH;
 const MAX_ATTEMPTS = 100;
 
