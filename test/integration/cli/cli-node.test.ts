@@ -17,6 +17,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { type CliOptions, RunningCli, runCli } from '../../support/cli/cli.ts';
 import { hasTerminals, stockade, Terminal } from '../../support/cli/terminal.ts';
 import { freshDatabase, freshPrefix, redisUrl } from '../../support/fixtures.ts';
+import { LONG_TIMEOUTS_ENV } from '../../support/long-timeouts.ts';
 import { isRelease } from '../../support/tier.ts';
 
 let cwd: string;
@@ -27,9 +28,12 @@ beforeEach(() => {
 
 afterEach(() => rmSync(cwd, { recursive: true }));
 
-const start = (args: string, env: NodeJS.ProcessEnv = {}) => new RunningCli(args.split(' '), { cwd, env });
-const run = (args: string, options: CliOptions = {}) => runCli(args.split(' '), { cwd, ...options });
+const start = (args: string, env: NodeJS.ProcessEnv = {}) =>
+  new RunningCli(args.split(' '), { cwd, env: { ...LONG_TIMEOUTS_ENV, ...env } });
+const run = (args: string, { env }: CliOptions = {}) =>
+  runCli(args.split(' '), { cwd, env: { ...LONG_TIMEOUTS_ENV, ...env } });
 const ownStores = async () => ({
+  ...LONG_TIMEOUTS_ENV,
   REDIS_URL: redisUrl(),
   DATABASE_URL: await freshDatabase(),
   KEY_PREFIX: freshPrefix(),
@@ -138,8 +142,9 @@ describe('serve', () => {
       expect(terminal.shown.indexOf('Stockade sells at http://')).toBeGreaterThan(0);
       terminal.press('\x03');
       await terminal.ended;
+      // The worker of a busy machine may not report in time that there is none.
       expect(terminal.shown).toMatch(
-        /Stopping: no request is under way\. It takes at most 8 s; a second Ctrl-C ends it at once …\r\n/,
+        /Stopping: (no request is|requests) under way(, answered within 3 s)?\. It takes at most 8 s; a second Ctrl-C ends it at once …\r\n/,
       );
       expect(terminal.shown).toMatch(/Stopped after \d+\.\d s\.\r\n$/);
     },

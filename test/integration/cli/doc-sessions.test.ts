@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { expect, onTestFinished, test } from 'vitest';
 import { RunningCli } from '../../support/cli/cli.ts';
 import { comparable, runSession, sessionOf } from '../../support/cli/doc-session.ts';
+import { LONG_TIMEOUTS_ENV } from '../../support/long-timeouts.ts';
 import { embeddedData } from '../../support/nodes/embedded-data.ts';
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
@@ -25,7 +26,10 @@ test.each(['README.md', 'docs/tutorial.md'])('%s prints what it shows', async (p
   const cwd = folderOfReader();
   const data = await embeddedData();
   if (data !== undefined) cpSync(data, join(cwd, '.stockade'), { recursive: true });
-  await using node = new RunningCli(['serve', '--port', '0', '--ops-port', '0'], { cwd });
+  await using node = new RunningCli(['serve', '--port', '0', '--ops-port', '0'], {
+    cwd,
+    env: LONG_TIMEOUTS_ENV,
+  });
   const [line] = await node.said(/^.*Create a sale: .*$/m);
   const { publicUrl, opsUrl } = JSON.parse(line);
   const printed = await runSession(steps, {

@@ -8,6 +8,7 @@ import { BY } from '../../support/author.ts';
 import { callCli, RunningCli, runCli } from '../../support/cli/cli.ts';
 import { gravest, namesIn, rehearsalsIn, reportIn, SMALL, stores } from '../../support/cli/rehearsals.ts';
 import { freshDatabase, freshPrefix, redisAdminUrl, redisUrl, until } from '../../support/fixtures.ts';
+import { LONG_TIMEOUTS_ENV } from '../../support/long-timeouts.ts';
 import { startTestNode } from '../../support/nodes/node.ts';
 import { PostgresServer } from '../../support/servers/postgres-server.ts';
 import { RedisServer } from '../../support/servers/redis-server.ts';
@@ -80,7 +81,7 @@ test('on Redis and Postgres: go, and nothing is left but what every deleted sale
   expect({ tables: await tablesOf(env.DATABASE_URL), keys: await keysOf(env.KEY_PREFIX) }).toEqual(before);
 
   const { exitCode, stdout, stderr } = await runCli(['rehearse', ...SMALL, '--yes', '--report', file], {
-    env: { ...env },
+    env: { ...LONG_TIMEOUTS_ENV, ...env },
   });
   const report = reportIn(stdout);
   expect(gravest(report), stderr).toEqual([]);

@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { Agent, request } from 'undici';
 import { OpsClient } from '../../../src/cli/command/ops-client.ts';
 import { loadConfig } from '../../../src/config/load-config.ts';
-import { LONG_TIMEOUTS } from '../long-timeouts.ts';
+import { LONG_TIMEOUTS_ENV } from '../long-timeouts.ts';
 import { ServerProcess } from '../servers/process/server-process.ts';
 import { mainProgram, nodeFlags } from './build.ts';
 
@@ -93,10 +93,7 @@ export class TestNode implements AsyncDisposable {
       ...(options.keyPrefix !== undefined && { KEY_PREFIX: options.keyPrefix }),
       // Each further one loads the program again.
       WORKERS: '1',
-      ...(!options.asShipped && {
-        REQUEST_DEADLINE_MS: String(LONG_TIMEOUTS.requestDeadlineMs),
-        TAKE_TIMEOUT_MS: String(LONG_TIMEOUTS.takeTimeoutMs),
-      }),
+      ...(!options.asShipped && LONG_TIMEOUTS_ENV),
       ...options.env,
     };
   }
