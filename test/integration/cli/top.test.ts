@@ -83,7 +83,8 @@ describe.runIf(hasTerminals)('in a terminal', () => {
     await using terminal = new Terminal(stockade('top'), { env });
     await terminal.sees('tickets');
     expect(terminal.shown).toContain(ENTERED);
-    expect(drawn(terminal.shown)).toHaveLength(24);
+    // The terminal may pass a picture on in pieces.
+    await until(() => drawn(terminal.shown).length === 24, { what: 'the picture has 24 lines' });
     terminal.clear();
     await terminal.sees('Front row');
     terminal.press(key);
@@ -110,7 +111,7 @@ describe.runIf(hasTerminals)('in a terminal', () => {
     await terminal.sees('Front row');
     await other.stop();
     await terminal.sees('No picture: nothing listens at');
-    expect(drawn(terminal.shown).join('\n')).toContain('Front row');
+    await until(() => drawn(terminal.shown).join('\n').includes('Front row'), { what: 'the last picture' });
     terminal.press('q');
     expect(await terminal.ended).toBe(0);
   });
