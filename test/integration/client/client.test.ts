@@ -48,6 +48,13 @@ test('a sale from its creation to its verification', async () => {
   expect(await operator.cancel(bought.orderId)).toMatchObject({ code: 'wrong_status', orderStatus: 'paid' });
   expect(await operator.refund(bought.orderId, 'moved')).toMatchObject({ order: { status: 'refunded' } });
   expect(await operator.changeSale('web', { action: 'top-up', units: 3 })).toMatchObject({ code: 'done' });
+  await until(
+    async () => {
+      expect(await operator.sale('web')).toMatchObject({ sale: { remaining: 5 } });
+      return true;
+    },
+    { what: 'the unit is back' },
+  );
   const withdrawn = await operator.changeSale('web', { action: 'withdraw', units: 100 });
   expect(withdrawn).toMatchObject({ code: 'insufficient_stock', remaining: 5 });
   expect(await operator.ledger('web')).toMatchObject({ ledger: [{ actor: 'ann' }, { action: 'top-up' }] });

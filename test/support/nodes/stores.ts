@@ -6,7 +6,7 @@
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 import type { SaleStatus } from '../../../src/operations/sale-operations.ts';
 import { BY } from '../author.ts';
-import { freshDatabase, freshPrefix, redisUrl } from '../fixtures.ts';
+import { freshDatabase, freshPrefix, redisUrl, until } from '../fixtures.ts';
 import { inTier } from '../tier.ts';
 import { embeddedData } from './embedded-data.ts';
 import { startTestNode, type TestNode, type TestNodeOptions } from './node.ts';
@@ -121,12 +121,23 @@ export async function makeSale(node: TestNode, spec: Record<string, unknown> = {
   return id;
 }
 
-/** Expects that the books balance and exactly `sold` units are sold. */
+/**
+ * Expects that the books balance and exactly `sold` units are sold. The answer to the end of an order waits half a second at most
+ * for the return of its units, so they may come back a moment later.
+ */
 export async function expectSold(node: TestNode, saleId: string, sold: number): Promise<SaleStatus> {
-  const status = await node.ops.show(saleId);
-  expect(status).toMatchObject({ remaining: status.stock - sold, committedUnits: sold });
+  const { stock, remaining, committedUnits } = await node.ops.show(saleId);
+  expect(committedUnits).toBe(sold);
+  expect(remaining).toBeLessThanOrEqual(stock - sold);
+  const status = await until(
+    async () => {
+      const shown = await node.ops.show(saleId);
+      return shown.remaining === stock - sold && shown;
+    },
+    { what: `${stock - sold} units of ${saleId} are left` },
+  );
   await expectBalanced(node, saleId);
-  return status;
+  return status as SaleStatus;
 }
 
 export async function expectBalanced(node: TestNode, saleId: string): Promise<void> {
