@@ -115,6 +115,10 @@ test('a purchase is one trace, from its request to the commit', async () => {
   const text = collector.texts.join('\n');
   expect(text).not.toContain('a-buyer-with-a-name');
   expect(text).not.toContain('a-key-of-the-buyer');
+  // The node counts spans when it hears that the collector has them.
+  await until(async () => (await spanCounts(node)).exported! >= exported + 5, {
+    what: 'the spans are counted',
+  });
   expect(await spanCounts(node)).toEqual({ exported: exported + 5, failed: 0, dropped: 0 });
 });
 
