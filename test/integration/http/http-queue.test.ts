@@ -46,12 +46,14 @@ const queue = (id: string, names: readonly string[]) =>
   );
 
 test('the queue and its places, and what operators do with the offers', async () => {
-  const id = await makeSale(node, { stock: 3, ...QUEUE });
+  const id = await makeSale(node, { stock: 3, ...QUEUE, startsAt: LATER });
   expect(await change(id, { action: 'pause', reason: 'slow' })).toMatchObject({
     status: 200,
     body: { stopped: true, allowed: 0 },
   });
   await queue(id, buyers(5));
+  // Only now: a round that began before the pause would still make offers.
+  await ask(`/v1/sales/${id}`, 'PATCH', { action: 'window', startsAt: NOW });
   expect(await change(id, { action: 'hand-out', offers: 2 })).toMatchObject({ body: { allowed: 2 } });
   await until(async () => (await look(id)).body.offersMade === 2, { what: 'two offers' });
   expect(await look(id)).toMatchObject({
@@ -71,6 +73,7 @@ test('the queue and its places, and what operators do with the offers', async ()
   const { ledger } = (await ask(`/v1/sales/${id}/ledger`)).body;
   expect(ledger.slice(1)).toMatchObject([
     { action: 'queue', reason: 'slow', actor: 'ops token', applied: true },
+    { action: 'window' },
     { detail: { to: { allowed: 2 } } },
     { detail: { to: { perMinute: 60 } } },
     { detail: { to: { offers: 'going on' } } },
