@@ -156,7 +156,7 @@ describe.each(['nginx', 'haproxy'] as const)('%s in front of a node', (kind: Gat
   });
 
   test('what the gateway itself refuses is an outcome for the typed client, and no wrong address', async () => {
-    const client = new BuyerClient({ url: `http://127.0.0.1:${gateway.port}`, deadlineMs: 20_000 });
+    const client = new BuyerClient({ url: `http://127.0.0.1:${gateway.port}` });
     expect(await client.purchase({ saleId: sale })).toMatchObject({ code: 'unauthenticated' });
     const pages = Array.from({ length: 100 }, () => new SaleListener(gateway.port, sale));
     const updates = client.followSale(sale);

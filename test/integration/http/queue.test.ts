@@ -300,7 +300,8 @@ onEachStore((stage) => {
 
     test('whose time is over has lapsed', async () => {
       const { node } = stage;
-      const id = await stage.sale({ ...QUEUE, stock: 1, offerSeconds: 1 });
+      // So long that a busy machine sees it.
+      const id = await stage.sale({ ...QUEUE, stock: 1, offerSeconds: 3 });
       await join(node, id, 'anna');
       const { offer } = await untilState(node, id, 'anna', 'offered');
       await untilState(node, id, 'anna', 'lapsed');

@@ -21,7 +21,7 @@ export async function openBrowser(): Promise<Browser> {
   if (!folder) throw new Error('Chromium not found: run `node scripts/ensure-servers.mjs chromium`');
   // Its sandbox does not work as root. It opens nothing but the pages of a node under test.
   const args = process.getuid?.() === 0 ? ['--no-sandbox'] : [];
-  return chromium.launch({ executablePath: join(folder, 'chromium'), args });
+  return chromium.launch({ executablePath: join(folder, 'chromium'), args, timeout: WAIT_MS });
 }
 
 /** A page with the console of a node. It collects what the browser complains about, violations of the policy too. */
