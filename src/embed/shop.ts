@@ -189,6 +189,8 @@ export interface NewOrderQuery {
   readonly until?: string | undefined;
   /** Only orders of this buyer. */
   readonly buyer?: string | undefined;
+  /** Only orders with this reference of the shop's own. */
+  readonly reference?: string | undefined;
   /** Which come first. Default `newest`. */
   readonly order?: 'newest' | 'oldest' | undefined;
   /** `next` of the page before. */
@@ -198,7 +200,7 @@ export interface NewOrderQuery {
 }
 
 /** Which orders of a sale to export. */
-export type NewOrderExport = Pick<NewOrderQuery, 'status' | 'since' | 'until' | 'buyer'> & {
+export type NewOrderExport = Pick<NewOrderQuery, 'status' | 'since' | 'until' | 'buyer' | 'reference'> & {
   /** An order id: the export begins after it. */
   readonly after?: string | undefined;
 };

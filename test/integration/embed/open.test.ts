@@ -71,6 +71,9 @@ describe('purchases', () => {
     const [ann, bob] = ['ann', 'bob'].map((buyer) => all.find(({ buyerId }) => buyerId === buyer));
     expect([ann, bob, all.length]).toMatchObject([noted, { status: 'unpaid' }, 2]);
     for await (const order of shop.orders.export('web', { buyer: 'bob' })) expect(order).toEqual(bob);
+    const { reference } = noted;
+    expect(await shop.orders.list('web', { reference })).toMatchObject({ orders: [ann] });
+    for await (const order of shop.orders.export('web', { reference })) expect(order).toEqual(ann);
     await expect(shop.orders.export('none')[Symbol.asyncIterator]().next()).rejects.toMatchObject({
       code: 'unknown_sale',
     });
