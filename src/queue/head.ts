@@ -49,6 +49,8 @@ export class QueueHead {
   readonly #lines = new Map<string, Line>();
   /** By sale: the turn of all places before this rank has come. Those that are absent are ended round by round. */
   readonly #turns = new Map<string, number>();
+  /** By sale: offers that were begun and may not be made yet, and the operator's rule for offers at that time. */
+  readonly #begun = new Map<string, { readonly rule: string; readonly numbers: Set<number> }>();
 
   constructor(options: QueueHeadOptions) {
     this.#options = options;
@@ -108,7 +110,9 @@ export class QueueHead {
     const present = presenceSeconds === 0 ? EVERYBODY : await readPresent(db, sale.id, presenceSeconds);
     const offers = row.state === 'open' ? this.#mayOffer(state) : 0;
     const { head, reach, lastNumber: last } = state;
-    const round = { saleId: sale.id, line, fit, present, free: { units: free, offers }, head, reach, last };
+    const begun = row.state === 'open' ? this.#begunOf(state) : new Set<number>();
+    const places = { head, reach, last, begun };
+    const round = { saleId: sale.id, line, fit, present, free: { units: free, offers }, ...places };
     const made = await offerUnits({ db, buy, events }, round);
     this.#paces.get(sale.id)?.used(made.offers);
     const isMore = await this.#endAbsentees(round, made.before);
@@ -154,6 +158,16 @@ export class QueueHead {
     return Math.min(pace.allowed(perMinute, monotonicMs()), MAX_OFFERS);
   }
 
+  /** Those that were begun under another rule have used up nothing under this one. */
+  #begunOf({ saleId, isStopped, perMinute }: QueueState): Set<number> {
+    const rule = isStopped ? 'handed out' : perMinute === undefined ? 'all' : 'paced';
+    const known = this.#begun.get(saleId);
+    if (known?.rule === rule) return known.numbers;
+    const numbers = new Set<number>();
+    this.#begun.set(saleId, { rule, numbers });
+    return numbers;
+  }
+
   /** Writes how the queue stands, for the nodes, which tell those who wait. */
   async #report(row: QueuedSale, state: QueueState, now: Standing): Promise<void> {
     if (now.made === 0 && !this.#isDue(row)) return;
@@ -179,7 +193,7 @@ export class QueueHead {
   }
 
   #forget(known: ReadonlySet<string>): void {
-    for (const map of [this.#paces, this.#reportedAt, this.#lines, this.#turns])
+    for (const map of [this.#paces, this.#reportedAt, this.#lines, this.#turns, this.#begun])
       for (const saleId of map.keys()) if (!known.has(saleId)) map.delete(saleId);
   }
 }

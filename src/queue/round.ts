@@ -5,7 +5,8 @@
  *                                                     └──at the limit──> left
  *
  * Only the head takes units of a sale with a queue, and it offers no more than are free. So all places of a round get their offers,
- * unless units are withdrawn meanwhile. A purchase without an answer is repeated in the next round, by its key.
+ * unless units are withdrawn meanwhile. A purchase without an answer is repeated in the next round, by its key. Its offer may have been
+ * made, so it has used up an offer that an operator allows. Its place is noted, so that the repetition does not use up another one.
  *
  * Those who are absent are skipped in memory, however many they are, and ended afterwards (absentees.ts).
  *
@@ -48,11 +49,14 @@ export interface RoundOf {
   readonly head: number;
   /** As in `QueueState`. */
   readonly reach: number;
+  /** Numbers of places whose offers were begun, and may not be made yet. Each round changes it. */
+  readonly begun: Set<number>;
   /** The last rank that was given. */
   readonly last: number;
 }
 
 export interface Done {
+  /** Begun now: made, or without an answer. */
   readonly offers: number;
   readonly units: number;
 }
@@ -62,22 +66,22 @@ export interface RoundEnd extends Done {
   readonly before: number;
 }
 
-/** @returns the offers that were made. @throws the database's error */
+/** @returns the offers that were begun. @throws the database's error */
 export async function offerUnits(parts: RoundParts, round: RoundOf): Promise<RoundEnd> {
-  const { saleId, line, fit } = round;
-  let { units, offers } = round.free;
+  const { saleId, line, fit, begun } = round;
+  for (const number of begun) if (line.rankOf(number) <= round.head) begun.delete(number);
+  let { free } = round;
   let made: Done = { offers: 0, units: 0 };
   let after = round.head;
   let before = 0;
-  for (let goesOn = units > 0 && offers > 0; goesOn; ) {
+  for (let goesOn = free.units > 0 && (free.offers > 0 || begun.size > 0); goesOn; ) {
     const { waiting, upTo } = await nextWaiting(parts.db, round, after);
-    const turn = nextTurn(waiting, { units, offers }, fit);
+    const turn = nextTurn(waiting, free, fit, begun);
     await noteReach(parts.db, round, turn.offers.at(-1)?.place);
-    const page = await makeOffers(parts, saleId, turn.offers);
+    const page = await makeOffers(parts, round, turn.offers);
     if (page.limited > 0) parts.events.passedOver({ saleId, absent: 0, limited: page.limited });
     made = { offers: made.offers + page.offers, units: made.units + page.units };
-    units -= sum(turn.offers.map(({ quantity }) => quantity));
-    offers -= turn.offers.length;
+    free = turn.left;
     before = turn.goesOn ? upTo + 1 : turn.last ? line.rankOf(turn.last.number) : before;
     goesOn = turn.goesOn && upTo < round.last && page.delayed === 0;
     after = upTo;
@@ -125,7 +129,7 @@ interface Page extends Done {
 
 async function makeOffers(
   { db, buy, events }: RoundParts,
-  saleId: string,
+  { saleId, begun }: RoundOf,
   offers: readonly { readonly place: Place; readonly quantity: number }[],
 ): Promise<Page> {
   const outcomes = await Promise.all(
@@ -135,11 +139,18 @@ async function makeOffers(
   const delayed: Outcome['code'][] = [];
   let done: Done = { offers: 0, units: 0 };
   for (const [i, outcome] of outcomes.entries()) {
-    if (outcome.code === 'committed')
-      done = { offers: done.offers + 1, units: done.units + outcome.quantity };
-    // A purchase of more units than the limit is invalid, also for the head.
-    else if (outcome.code === 'limit_reached' || outcome.code === 'invalid_request') limited.push(offers[i]!);
-    else delayed.push(outcome.code);
+    const { number } = offers[i]!.place;
+    if (outcome.code === 'committed') {
+      const isCounted = begun.delete(number);
+      done = { offers: done.offers + (isCounted ? 0 : 1), units: done.units + outcome.quantity };
+      // A purchase of more units than the limit is invalid, also for the head.
+    } else if (outcome.code === 'limit_reached' || outcome.code === 'invalid_request') {
+      limited.push(offers[i]!);
+    } else {
+      delayed.push(outcome.code);
+      if (!begun.has(number)) done = { ...done, offers: done.offers + 1 };
+      begun.add(number);
+    }
   }
   const left = await passOverLimited(db, saleId, limited);
   for (const { place } of limited) if (!left.has(place.number)) delayed.push('limit_reached');
@@ -152,5 +163,3 @@ async function makeOffers(
 function soon(outcome: Promise<Outcome>): Promise<Outcome> {
   return withTimeout(COMMIT_WAIT_MS, outcome).catch(() => ({ code: 'unknown' }));
 }
-
-const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);

@@ -130,6 +130,39 @@ describe('places', () => {
 });
 
 describe('offers', () => {
+  test('are no more than were handed out, although their commits take long', async () => {
+    const { id } = await shop.sell({ stock: 10, ...QUEUE });
+    await change(id, { action: 'pause' });
+    await queued(shop, id, buyers(12));
+    let answer = () => {};
+    const answered = new Promise<void>((resolve) => {
+      answer = resolve;
+    });
+    let asked = 0;
+    const { seen } = shop.startHead(async (purchase) => {
+      asked++;
+      // The first three are never taken; of the next three, which repeat them, the answers come late.
+      if (asked <= 3) await new Promise(() => {});
+      const outcome = await till.take(purchase);
+      await answered;
+      return outcome;
+    });
+    await change(id, { action: 'hand-out', offers: 3 });
+    await until(async () => (await offers(id)) === 3, { what: 'the offers are made' });
+    await until(() => seen.delays.length >= 2, { what: 'two rounds have waited in vain' });
+    const told = async () => (await queues.showQueue(id)).toldAt;
+    for (let reports = 0; reports < 2; reports++) {
+      const before = await told();
+      await until(async () => (await told()) !== before, { what: 'the head has told again' });
+    }
+    expect(await queues.showQueue(id)).toMatchObject({ allowed: 0, offersMade: 3, freeUnits: 7 });
+    expect([asked, await offers(id)]).toEqual([6, 3]);
+    answer();
+    await change(id, { action: 'hand-out', offers: 2 });
+    await until(async () => (await offers(id)) === 5, { what: 'two more' });
+    await until(async () => (await queues.showQueue(id)).offersMade === 5, { what: 'the head has told' });
+  });
+
   test('are stopped, handed out, and go on', async () => {
     const { id } = await shop.sell({ stock: 10, ...QUEUE });
     await change(id, { action: 'pause' });
@@ -139,8 +172,8 @@ describe('offers', () => {
     await until(async () => (await phase()) === 'stopped', { what: 'the head has told' });
     expect(await offers(id)).toBe(0);
     expect(await change(id, { action: 'hand-out', offers: 3 })).toMatchObject({ stopped: true, allowed: 3 });
-    await until(async () => (await queues.showQueue(id)).allowed === 0, { what: 'the offers were made' });
-    expect(await offers(id)).toBe(3);
+    await until(async () => (await queues.showQueue(id)).allowed === 0, { what: 'the offers were begun' });
+    await until(async () => (await offers(id)) === 3, { what: 'the offers were made' });
     expect(await change(id, { action: 'resume' })).toMatchObject({ stopped: false, allowed: 0 });
     await until(async () => (await offers(id)) === 10, { what: 'all offers' });
   });

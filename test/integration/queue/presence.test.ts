@@ -127,6 +127,7 @@ test('a unit does not wait until all who are absent before it have ended', async
     head: 0,
     reach: 0,
     last,
+    begun: new Set<number>(),
   } as const;
   const parts = { db: shop.db, buy, events: new SeenHead() };
   const made = await offerUnits(parts, { ...round, free: { units: 1, offers: 9 } });

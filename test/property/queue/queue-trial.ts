@@ -50,7 +50,13 @@ export class QueueTrial {
     while (model.round()) {
       const { sale, generation } = await readKnownSale(db, saleId);
       const units = unitsLeft(await backend.sales.snapshot(saleId, sale.segments, generation));
-      const all = { present: EVERYBODY, head: 0, reach: 0, last: model.places.length };
+      const all = {
+        present: EVERYBODY,
+        head: 0,
+        reach: 0,
+        last: model.places.length,
+        begun: new Set<number>(),
+      };
       const round = { saleId, line: new FifoLine(saleId), fit: model.fit, ...all };
       await offerUnits(
         { db, buy: this.#till.take, events },

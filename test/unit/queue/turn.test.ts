@@ -26,9 +26,17 @@ test('without units or offers nobody is looked at', () => {
   ])
     expect(nextTurn([place(1), place(2)], free, 'pass')).toEqual({
       offers: [],
+      left: free,
       last: undefined,
       goesOn: false,
     });
+});
+
+test('an offer that was begun before is repeated, and uses up no other one', () => {
+  const waiting = [place(1), place(2), place(3), place(4)];
+  const turn = (offers: number) => nextTurn(waiting, { units: 9, offers }, 'wait', new Set([1, 3]));
+  expect([offersOf(turn(0)), turn(0).left]).toEqual([['1:1'], { units: 8, offers: 0 }]);
+  expect([offersOf(turn(1)), turn(1).left]).toEqual([['1:1', '2:1', '3:1'], { units: 6, offers: 0 }]);
 });
 
 describe('a place that wants more than is free', () => {
