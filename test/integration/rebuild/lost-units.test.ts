@@ -7,6 +7,8 @@ import { until } from '../../support/fixtures.ts';
 import { buyers, Shop } from '../../support/shop/shop.ts';
 
 const SEGMENTS = 2;
+/** Sync rests a hundred times as long as it has counted: a slow machine waits for the next count. */
+const COUNTED = { timeoutMs: 150_000 };
 
 let shop: Shop;
 let keys: RedisKeys;
@@ -39,7 +41,10 @@ async function afterLossOf(change: (saleId: string, orderId: string) => Promise<
   expect(await shop.service.verify(id)).toMatchObject({ ok: true, differences: [] });
   await keys.restore(names, copy);
   const rebuilt = () =>
-    until(() => sync.seen.rebuilds.length > 0 && sync.seen.rebuilds, { what: 'the sale is rebuilt' });
+    until(() => sync.seen.rebuilds.length > 0 && sync.seen.rebuilds, {
+      what: 'the sale is rebuilt',
+      ...COUNTED,
+    });
   return { id, sync, till, rebuilt };
 }
 
@@ -58,7 +63,7 @@ test('the segments of a sale are counted only if something could be lost there',
     if (call === 'audits.audit') counted.push(saleId);
   });
   await shop.startSync({ backend });
-  await until(() => counted.length >= 2, { what: 'two rounds over both sales' });
+  await until(() => counted.length >= 2, { what: 'two rounds over both sales', ...COUNTED });
   expect(counted).not.toContain(quiet.id);
 });
 
@@ -128,7 +133,7 @@ test.each([
     const { id, sync, till } = await sellSpread();
     const { segment } = keys.of(id, 0);
     await keys.redis.multi().hincrby(segment, 'left', units).hincrby(segment, 'supplied', units).exec();
-    await until(() => sync.seen.rebuilds.length > 0, { what: 'the sale is rebuilt' });
+    await until(() => sync.seen.rebuilds.length > 0, { what: 'the sale is rebuilt', ...COUNTED });
     expect(sync.seen.rebuilds).toMatchObject([{ saleId: id, why, again: true }]);
     await till.buyAll(id, buyers(40));
     expect(await shop.service.verify(id)).toMatchObject({ ok: true, committedOrders: 20, rejectedOrders: 0 });
@@ -139,7 +144,7 @@ test('a stock that was changed in Postgres by hand causes no rebuild: the operat
   const { id, sync, audits } = await sellSpread();
   await shop.db.raw('UPDATE sales SET stock = stock + 3 WHERE id = ?', [id]);
   const before = audits();
-  await until(() => audits() > before + 1, { what: 'sync has added up the units twice' });
+  await until(() => audits() > before + 1, { what: 'sync has added up the units twice', ...COUNTED });
   expect(sync.seen.rebuilds).toEqual([]);
   expect(await shop.service.verify(id)).toMatchObject({ ok: false });
 });
