@@ -53,9 +53,9 @@ test('a query beyond its time limit is not cancelled where one connection is all
   });
 });
 
-/** An operation that is given up as soon as its statement runs. */
+/** An operation that is given up while its statement runs: late enough that a slow machine sees it run. */
 async function operation(work: () => Promise<unknown>, changes = false): Promise<unknown> {
-  const bounded = new BoundedWork(AT_HAND, { operationMs: 300, verifyMs: 300, checkEveryMs: 50 });
+  const bounded = new BoundedWork(AT_HAND, { operationMs: 3_000, verifyMs: 3_000, checkEveryMs: 50 });
   const end = bounded.run('look', work, { changes }).catch((error: unknown) => error);
   await until(async () => (await running()) === 1, { what: 'the statement runs' });
   return end;
