@@ -12,6 +12,9 @@ test('the order arrives while the log of another sale is not drained: it is foun
   expect((await till.buy(stuck.id, 'ben', { awaitCommit: false })).code).toBe('accepted');
   // Another process works on that sale, and hangs.
   expect(await shop.locks.tryLock(stuck.id)).toBe(true);
+  const row = await shop.lockRow(arriving.id);
+  await shop.startSync();
+  await until(() => shop.isBlocked(), { what: 'sync is about to drain the log' });
   let looked = false;
   const backend = intercept(shop.backend, (call) => {
     if (call === 'sales.snapshot') looked = true;
@@ -19,7 +22,7 @@ test('the order arrives while the log of another sale is not drained: it is foun
   const orders = shop.orders(till.take, backend);
   const asked = orders.showOrder('orderId' in bought ? bought.orderId : '');
   await until(() => looked, { what: 'the order is not in Postgres yet' });
-  await shop.startSync();
+  await row.unlock();
   expect(await asked).toMatchObject({ code: 'done', order: { buyerId: 'anna' } });
 });
 
