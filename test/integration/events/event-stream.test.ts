@@ -402,7 +402,7 @@ test('under load events wait, up to their limit', async () => {
   await using desk = await Desk.open();
   let asked = 0;
   const isLoadHigh = () => ++asked > 0;
-  const { seen } = desk.startRelay({ backpressure: { isLoadHigh, maxMs: 400 } });
+  const { seen } = desk.startRelay({ backpressure: { isLoadHigh, maxMs: 3_000 } });
   await desk.event('committed', await desk.orders(1));
   await until(() => asked > 2, { what: 'the relay leaves the processor to the crowd' });
   expect(seen.streamedEvents).toBe(0);
