@@ -60,7 +60,7 @@ async function open({ proxied = false, beside = false, ...options }: Spec = {}):
   const backend = await LockedBackend.open({
     urls: [url],
     keyPrefix,
-    takeTimeoutMs: 500,
+    takeTimeoutMs: PATIENT_MS,
     maxLogOrders: 10_000,
     ...options,
   });
@@ -151,8 +151,10 @@ describe('a take under the lock', () => {
 
   test('waits for a holder elsewhere, is refused in time, and takes nothing', async () => {
     const work = gate();
-    const patience = { takeTimeoutMs: 20_000, insideMaxMs: 20_000 };
-    const [one, other] = [await open({ ...work, ...patience }), await open({ beside: true })];
+    const [one, other] = [
+      await open({ ...work, insideMaxMs: PATIENT_MS }),
+      await open({ beside: true, takeTimeoutMs: 500 }),
+    ];
     const sale = await load(one);
     const first = one.takes.take(sale.batch([sale.order('anna')]));
     await until(work.isIn, { what: 'the first batch is inside' });
@@ -161,7 +163,7 @@ describe('a take under the lock', () => {
     );
     work.letGo();
     expect(kinds(await first)).toEqual(['taken']);
-    const later = await open({ takeTimeoutMs: 20_000, beside: true });
+    const later = await open({ beside: true });
     expect(kinds(await later.takes.take(sale.batch([sale.order('ben')], 0, { lane: 2 })))).toEqual(['taken']);
   });
 
@@ -178,7 +180,7 @@ describe('a take under the lock', () => {
       seen.push(...orders.map(({ buyerId }) => buyerId));
       return [];
     };
-    const backend = await open({ inside, takeTimeoutMs: 4_000 });
+    const backend = await open({ inside });
     const sale = await load(backend);
     const [anna, ben, cleo] = ['anna', 'ben', 'cleo'].map((buyer) => ({
       ...sale.order(buyer),
@@ -200,7 +202,7 @@ describe('a take under the lock', () => {
 
   test('does not lock other segments', async () => {
     const work = gate();
-    const backend = await open(work);
+    const backend = await open({ ...work, insideMaxMs: PATIENT_MS });
     const sale = await load(backend, 4, 2);
     const takes = [sale.take([sale.order('anna')], 0), sale.take([sale.order('ben')], 1)];
     await until(() => work.seen.length === 2, { what: 'both are inside' });
@@ -220,9 +222,9 @@ describe('inside', () => {
       return [];
     };
     const backends = [
-      await open({ inside, takeTimeoutMs: 20_000 }),
-      await open({ inside, takeTimeoutMs: 20_000, beside: true }),
-      await open({ inside, takeTimeoutMs: 20_000, beside: true }),
+      await open({ inside }),
+      await open({ inside, beside: true }),
+      await open({ inside, beside: true }),
     ];
     const sale = await load(backends[0]!, 60);
     const takes = sale
@@ -305,9 +307,9 @@ describe('inside', () => {
   test('if the lock is lost meanwhile, its signal is aborted, and nothing is taken', async () => {
     let told: unknown;
     const backend = await open({
-      ttlMs: 100,
+      ttlMs: 1_000,
       inside: async (_, { signal }) => {
-        await redis.set(lockOf(sale), 'somebody else', 'PX', 200);
+        await redis.set(lockOf(sale), 'somebody else', 'PX', 60_000);
         await new Promise<void>((resolve) =>
           signal.addEventListener('abort', () => resolve(), { once: true }),
         );
@@ -339,7 +341,7 @@ describe('inside', () => {
 describe('combining', () => {
   test('one acquisition serves all waiting batches, and later ones', async () => {
     const work = gate();
-    const backend = await open({ ...work, takeTimeoutMs: PATIENT_MS });
+    const backend = await open(work);
     const sale = await load(backend, 1_000);
     const { buy } = await engineOn(backend, sale);
     freezeTime();
@@ -359,10 +361,7 @@ describe('combining', () => {
 
   test('ends after a while, so that others get the lock', async () => {
     const work = gate();
-    const [one, other] = [
-      await open({ ...work, takeTimeoutMs: PATIENT_MS }),
-      await open({ beside: true, takeTimeoutMs: PATIENT_MS }),
-    ];
+    const [one, other] = [await open(work), await open({ beside: true })];
     const sale = await load(one, 1_000);
     const { buy } = await engineOn(one, sale);
     freezeTime();
@@ -401,7 +400,7 @@ describe('an engine under locks', () => {
   describe('answers busy, and takes nothing, if the deadline passes', () => {
     async function shop() {
       const work = gate();
-      const backend = await open({ ...work, takeTimeoutMs: 20_000, insideMaxMs: 20_000 });
+      const backend = await open({ ...work, insideMaxMs: PATIENT_MS });
       const sale = await load(backend);
       const hasty = await engineOn(backend, sale, 1_000);
       const patient = await engineOn(backend, sale);
