@@ -144,7 +144,8 @@ describe('messages', () => {
       const heard: string[] = [];
       let interruptions = 0;
       const unsubscribe = await backend.subscribe({
-        saleChanged: (saleId) => heard.push(saleId),
+        // What other servers forward before the cut may come late: the sale has just been published.
+        saleChanged: (saleId) => interruptions > 0 && heard.push(saleId),
         resubscribed: () => interruptions++,
       });
       expect(interruptions).toBe(0);
@@ -157,7 +158,6 @@ describe('messages', () => {
         { what: 'a message after the cut' },
       );
       expect(new Set(heard)).toEqual(new Set([sale.sale.id]));
-      expect(interruptions).toBeGreaterThan(0);
       await unsubscribe();
     });
   });
