@@ -236,7 +236,7 @@ test('pages refused too often become dead letters; the rest continues; they are 
   await line.desk.event('committed', good);
   await line.desk.delivered();
   expectStories(line.receiver.taken, good, ['committed']);
-  expect(seen.deaths.map(({ events }) => events)).toContain(2);
+  await until(() => seen.deaths.some(({ events }) => events === 2), { what: 'the dead letter is reported' });
 
   const { total, listed } = await line.service.deadLetters();
   expect(total).toBe(listed.length);
@@ -271,6 +271,8 @@ test('pages in one request with a page that is never accepted are delivered', as
   const { seen } = line.startRelay({ maxAttempts: 2 });
   await line.desk.delivered();
   expectStories(line.receiver.taken, good, ['committed']);
+  // Relays report what they have done when it is done.
+  await until(() => seen.deaths.length > 0, { what: 'the dead letter is reported' });
   expect(seen.deaths.map(({ events }) => events)).toEqual([2]);
   expect((await line.service.deadLetters()).listed.map(({ orderIds }) => orderIds)).toEqual([bad]);
 });
