@@ -52,7 +52,8 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
     );
 
   test('an unpaid order expires at its deadline, and its unit is sold again', async () => {
-    const sale = await shop.sell({ stock: 2, payWithinSeconds: 1 });
+    // Time enough to pay.
+    const sale = await shop.sell({ stock: 2, payWithinSeconds: 3 });
     const orders = shop.orders(till.take);
     const paid = await placed(till, sale.id, 'anna');
     await orders.changeOrder(paid, { kind: 'pay', payType: 'card' }, BY);

@@ -32,6 +32,10 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
   afterEach(() => shop[Symbol.asyncDispose]());
 
   const expectSold = async (saleId: string, sold: number) => {
+    // A change is answered before its units are back if that takes long.
+    await until(async () => !(await shop.service.verify(saleId)).findings.length, {
+      what: 'the units are back',
+    });
     expect(await shop.service.verify(saleId)).toMatchObject({ ok: true, findings: [] });
     const { stock, remaining, committedUnits } = await shop.service.show(saleId);
     expect({ remaining, committedUnits }).toEqual({ remaining: stock - sold, committedUnits: sold });
