@@ -47,10 +47,12 @@ describe('a lock', () => {
     const counter = `${name}:counter`;
     const workers = Array.from({ length: 40 }, async (_, i) => {
       for (let n = 0; n < 5; n++) {
-        await processes[i % 4]!.withLock(name, async () => {
+        const work = async () => {
           const before = Number(await stage.redis.get(counter));
           await stage.redis.set(counter, before + 1);
-        });
+        };
+        // The last one waits for 199 others.
+        await processes[i % 4]!.withLock(name, work, { waitMs: 100_000 });
       }
     });
     await Promise.all(workers);
