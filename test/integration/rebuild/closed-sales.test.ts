@@ -41,6 +41,8 @@ test('an order that only its node knows of is counted and named', async () => {
   await keys.restore(Object.values(keys.of(id, 0)), copy);
   await shop.service.change(id, { action: 'close' }, BY);
   const sync = await shop.startSync();
+  // Nobody has had the sale until now: it is free before sync takes it, and again when sync has committed its orders.
+  await until(() => sync.seen.orders === 2, { what: 'the kept orders are committed' });
   await released(shop, id);
   expect(sync.seen.losses).toEqual([]);
   // The node's connection breaks, as it does when a server has lost data.
