@@ -348,6 +348,10 @@ describe('a segment that comes back from an older copy', () => {
     const till = await shop.startEngine();
     const names = [...buyers(12, 'early'), ...buyers(6, 'greedy')];
     const greedy = till.buyAll(id, names);
+    // If sync repaired the segment before, nothing would be sold to those that it forgot.
+    await until(async () => (await keys.entries(id, SEGMENTS)).some(({ segment }) => segment === 0), {
+      what: 'the segment has sold',
+    });
     const sync = await shop.startSync();
     await until(() => sync.seen.rebuilds.length > 0, { what: 'the sale is rebuilt' });
     expect(sync.seen.breaks).toMatchObject([{ saleId: id, segment: 0 }]);
