@@ -1,6 +1,6 @@
 /** A sale's state in the backend, built from Postgres: complete, once, and from any point at which it broke off. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { LogPosition, Outcome } from '../../../src/engine/contract.ts';
+import type { BackendEvents, LogPosition, Outcome } from '../../../src/engine/contract.ts';
 import { StaleGeneration } from '../../../src/engine/errors.ts';
 import { MemoryBackend } from '../../../src/engine/memory/memory-backend.ts';
 import { homeSegment } from '../../../src/engine/sale/home-segment.ts';
@@ -492,7 +492,15 @@ describe('a rebuild that takes long', () => {
     for (let i = 0; i < 3; i++) lost.push((await shop.sell({ stock: 10 })).id);
     const other = await shop.sell({ stock: 10 });
     const { arrived, before, open } = gateAt('sales.freeze');
-    const sync = await shop.startSync({ backend: intercept(shop.backend, before) });
+    let stopping = false;
+    const subscribe = async (events: BackendEvents) => {
+      const unsubscribe = await shop.backend.subscribe(events);
+      return async () => {
+        await unsubscribe();
+        stopping = true;
+      };
+    };
+    const sync = await shop.startSync({ backend: { ...intercept(shop.backend, before), subscribe } });
     await sync.ready;
     for (const id of lost) await loseRecord(id);
     await until(() => arrived.length === 2, { what: 'two rebuilds have begun' });
@@ -503,6 +511,8 @@ describe('a rebuild that takes long', () => {
     expect(arrived).toHaveLength(2);
 
     const stopped = sync.stop();
+    // Sync gives up its subscription first. A rebuild that ended before that would make room for the third.
+    await until(() => stopping, { what: 'sync stops' });
     open();
     await stopped;
     expect(sync.seen.rebuilds.map(({ saleId }) => saleId).sort()).toEqual([...arrived].sort());
