@@ -232,6 +232,13 @@ export class LifeTrial {
     [this.generation, this.segments] = [generation, segments];
   }
 
+  /** The units of this order, if it has ended, are for sale again. */
+  async returned(orderId: string): Promise<void> {
+    await until(async () => !(await this.#truth()).returns.includes(orderId), {
+      what: `the return of ${orderId}`,
+    });
+  }
+
   /** Units taken out of the segments for the newest withdrawal. */
   async withdrawn(): Promise<number> {
     const { ledger } = await this.#truth();
