@@ -10,6 +10,7 @@ import { type Database, rows } from '../postgres/database.ts';
 import { despiteDeadlocks } from '../postgres/deadlock.ts';
 import { LIVE } from '../postgres/live-orders.ts';
 import type { LeftReason, Place, PlaceState, PlaceWish } from './place.ts';
+import { MARK_GIVEN } from './presence.ts';
 
 interface RawPlace {
   sale_id: string;
@@ -43,7 +44,7 @@ function placeOf(row: RawPlace): Place {
 
 /**
  * Gives each buyer a place behind all others. A buyer whose place still waits or has an offer keeps that place, also if it now asks
- * for another quantity.
+ * for another quantity. Who gets a new place is present.
  * @param wishes no two of the same buyer
  * @returns by buyer. A buyer is missing if the queue is full, off, or over
  */
@@ -53,11 +54,17 @@ export async function givePlaces(
   wishes: readonly PlaceWish[],
 ): Promise<Map<string, Place>> {
   const found = await despiteDeadlocks(() =>
-    rows<RawPlace>(db, `SELECT ${COLUMNS} FROM stockade_give_places(?, ?::text[], ?::integer[]) p`, [
-      saleId,
-      texts(wishes.map(({ buyerId }) => buyerId)),
-      numbers(wishes.map(({ quantity }) => quantity)),
-    ]),
+    rows<RawPlace>(
+      db,
+      `WITH given AS (SELECT * FROM stockade_give_places(?, ?::text[], ?::integer[])), heard AS (${MARK_GIVEN})
+       SELECT ${COLUMNS} FROM given p`,
+      [
+        saleId,
+        texts(wishes.map(({ buyerId }) => buyerId)),
+        numbers(wishes.map(({ quantity }) => quantity)),
+        saleId,
+      ],
+    ),
   );
   return new Map(found.map((row) => [row.buyer_id, placeOf(row)]));
 }

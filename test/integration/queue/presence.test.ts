@@ -32,8 +32,9 @@ afterAll(() => shop[Symbol.asyncDispose]());
 
 const present = (saleId: string) => readPresent(shop.db, saleId, SECONDS);
 
-/** As if the bits had been complete for a long time. */
+/** As if the bits had been complete for a long time, and nobody had been heard of lately. */
 async function complete(saleId: string, { db } = shop): Promise<void> {
+  await rows(db, 'DELETE FROM queue_presence WHERE sale_id = ?', [saleId]);
   await tidyPresence(db, saleId, SECONDS);
   await rows(db, "UPDATE queue_presence SET since = now() - interval '1 day' WHERE sale_id = ?", [saleId]);
 }
@@ -100,6 +101,29 @@ test('a buyer that is absent when its turn comes has left, and the next one gets
   await untilStates(shop, id, { anna: 'left', bert: 'offered', carl: 'waiting' });
   await until(() => seen.absent === 1, { what: 'the head reports who was absent' });
   expect(seen.failures).toEqual([]);
+});
+
+test('a buyer that has just got its place is present', async () => {
+  const { id } = await shop.sell({ stock: 9, ...QUEUE, presenceSeconds: SECONDS });
+  await complete(id);
+  await queued(shop, id, ['early']);
+  await complete(id);
+  // The same place again is no new one. A node marks it as it does when it is asked how the place stands.
+  await queued(shop, id, ['early', 'anna', 'bert']);
+  const found = await present(id);
+  expect([1, 2, 3, 4].map((number) => found.has(number))).toEqual([false, true, true, false]);
+  const { seen } = shop.startHead((await shop.startEngine()).take);
+  await untilStates(shop, id, { early: 'left', anna: 'offered', bert: 'offered' });
+  expect(seen.failures).toEqual([]);
+});
+
+test('places that are given together are present on both pages', async () => {
+  const { id } = await shop.sell({ stock: 1, ...QUEUE, presenceSeconds: SECONDS });
+  await complete(id);
+  await rows(shop.db, 'UPDATE queues SET last_number = ? WHERE sale_id = ?', [PAGE_PLACES - 1, id]);
+  expect(await queued(shop, id, ['anna', 'bert'])).toEqual([PAGE_PLACES, PAGE_PLACES + 1]);
+  expect(await queued(shop, id, ['carl'])).toEqual([PAGE_PLACES + 2]);
+  expect((await present(id)).count(0, 2 * PAGE_PLACES)).toBe(3);
 });
 
 test('a unit does not wait until all who are absent before it have ended', async () => {

@@ -278,7 +278,8 @@ export class QueueWatch {
   }
 
   #checkAbsent({ number, buyer }: PlaceTruth, { presenceMs }: QueueTruth): void {
-    const mark = (this.#marks.get(number) ?? []).find(
+    const given = this.#given.get(number)!;
+    const mark = [...(this.#marks.get(number) ?? []), { since: given, until: given }].find(
       ({ since, until }) => since >= time.now - presenceMs && until <= time.now - this.roundMs,
     );
     if (mark || presenceMs === 0)
