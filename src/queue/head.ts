@@ -17,7 +17,7 @@ import { drawOf } from './drawing.ts';
 import type { HeadEvents } from './head-events.ts';
 import { DrawnLine, FifoLine, type Line } from './line.ts';
 import { Pace } from './pace.ts';
-import { EVERYBODY, type PresentPlaces, readPresent, resetAfterOutage, tidyPresence } from './presence.ts';
+import { EVERYBODY, judgePresent, type PresentPlaces, tidyPresence } from './presence.ts';
 import { rankBehindPresent } from './present-ranks.ts';
 import { NEAR_RANKS, type QueueState, readQueue } from './queue-state.ts';
 import { offerUnits, type RoundOf } from './round.ts';
@@ -98,8 +98,6 @@ export class QueueHead {
     const { db, backend, buy, events } = this.#options;
     const { sale, generation } = row;
     const { presenceSeconds, fit } = sale.queue!;
-    if (presenceSeconds > 0 && !this.#reportedAt.has(sale.id))
-      await resetAfterOutage(db, sale.id, presenceSeconds);
     const line = row.hasOpened ? await this.#lineOf(row, state) : undefined;
     const free = unitsLeft(await backend.sales.snapshot(sale.id, sale.segments, generation));
     // Before the line is known, or while the sale is being rebuilt, nobody's turn has come.
@@ -107,7 +105,7 @@ export class QueueHead {
       await this.#reportAlive(row);
       return false;
     }
-    const present = presenceSeconds === 0 ? EVERYBODY : await readPresent(db, sale.id, presenceSeconds);
+    const present = presenceSeconds === 0 ? EVERYBODY : await judgePresent(db, sale.id, presenceSeconds);
     const offers = row.state === 'open' ? this.#mayOffer(state) : 0;
     const { head, reach, lastNumber: last } = state;
     const begun = row.state === 'open' ? this.#begunOf(state) : new Set<number>();

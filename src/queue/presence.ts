@@ -14,9 +14,16 @@ import { type Database, rows } from '../postgres/database.ts';
 export const PAGE_PLACES = 4_096;
 /** The period of the row that is the mark. */
 const MARK = -1;
+/** A head tells once a second, and somewhat later on a busy machine. */
+const MIN_OUTAGE_S = 2;
 
 /** The number of the period at this instant, as SQL. */
 const PERIOD = 'floor(extract(epoch FROM now()) / ?)::bigint';
+/**
+ * Whether bits of this period count, as SQL. The next period is there if Postgres' clock was set back. Later ones come from a node that
+ * did not know yet that `presenceSeconds` was raised: they would count for years.
+ */
+const COUNTS = `period BETWEEN ${PERIOD} - 1 AND ${PERIOD} + 1`;
 
 /** The places whose bits are set. */
 export class PresentPlaces {
@@ -97,42 +104,59 @@ export async function markAbsent(db: Database, saleId: string, number: number): 
 }
 
 /** @param presenceSeconds at least 1 */
-export async function readPresent(
+export function readPresent(db: Database, saleId: string, presenceSeconds: number): Promise<PresentPlaces> {
+  return read(db, saleId, presenceSeconds, NO_OUTAGE);
+}
+
+/**
+ * As `readPresent`, for the head. Removes the mark if no head has told how the queue stands for a whole period, or if Postgres' clock was set
+ * by as much: then perhaps nobody could be heard of. One statement, so that bits and silence are judged at the same instant.
+ * @param presenceSeconds at least 1
+ */
+export function judgePresent(db: Database, saleId: string, presenceSeconds: number): Promise<PresentPlaces> {
+  const silence = Math.max(presenceSeconds, MIN_OUTAGE_S);
+  return read(db, saleId, presenceSeconds, {
+    sql: `DELETE FROM queue_presence WHERE sale_id = ? AND period = ${MARK} AND EXISTS (SELECT 1 FROM queues
+      WHERE sale_id = ? AND told_at NOT BETWEEN now() - ? * interval '1 second' AND now() + ? * interval '1 second')
+      RETURNING 1`,
+    bindings: [saleId, saleId, silence, silence],
+  });
+}
+
+/** Returns a row if there was an outage. */
+interface Outage {
+  readonly sql: string;
+  readonly bindings: readonly (string | number)[];
+}
+
+const NO_OUTAGE: Outage = { sql: 'SELECT 1 WHERE false', bindings: [] };
+
+async function read(
   db: Database,
   saleId: string,
   presenceSeconds: number,
+  outage: Outage,
 ): Promise<PresentPlaces> {
   const found = await rows<{ page: string; present: string | null; is_complete: boolean }>(
     db,
-    `SELECT page::text, bit_or(present) FILTER (WHERE period >= ${PERIOD} - 1)::text AS present,
-       bool_or(period = ${MARK} AND since < now() - 2 * ? * interval '1 second') AS is_complete
+    `WITH outage AS (${outage.sql})
+     SELECT page::text, bit_or(present) FILTER (WHERE ${COUNTS})::text AS present,
+       bool_or(period = ${MARK} AND since < now() - 2 * ? * interval '1 second') AND NOT EXISTS (SELECT 1 FROM outage) AS is_complete
      FROM queue_presence WHERE sale_id = ? GROUP BY page`,
-    [presenceSeconds, presenceSeconds, saleId],
+    [...outage.bindings, presenceSeconds, presenceSeconds, presenceSeconds, saleId],
   );
   const pages = new Map<number, string>();
   for (const { page, present } of found) if (present !== null) pages.set(Number(page), present);
   return new PresentPlaces(pages, !found.some((row) => row.is_complete));
 }
 
-/**
- * Removes the mark if no head has told how the queue stands for a whole period: then no node may have run, and nobody could be heard
- * of. @param presenceSeconds at least 1
- */
-export async function resetAfterOutage(db: Database, saleId: string, presenceSeconds: number): Promise<void> {
-  await db.raw(
-    `DELETE FROM queue_presence WHERE sale_id = ? AND period = ${MARK}
-       AND EXISTS (SELECT 1 FROM queues WHERE sale_id = ? AND told_at < now() - ? * interval '1 second')`,
-    [saleId, saleId, presenceSeconds],
-  );
-}
-
-/** Writes the mark if it is missing, and deletes the bits of periods that are over. @param presenceSeconds at least 1 */
+/** Writes the mark if it is missing, and deletes the bits that do not count. @param presenceSeconds at least 1 */
 export async function tidyPresence(db: Database, saleId: string, presenceSeconds: number): Promise<void> {
   await db.raw(
-    `WITH gone AS (DELETE FROM queue_presence WHERE sale_id = ? AND period <> ${MARK} AND period < ${PERIOD} - 1)
+    `WITH gone AS (DELETE FROM queue_presence WHERE sale_id = ? AND period <> ${MARK} AND NOT ${COUNTS})
      INSERT INTO queue_presence (sale_id, period, page, present) VALUES (?, ${MARK}, 0, B'0'::bit(${PAGE_PLACES}))
      ON CONFLICT DO NOTHING`,
-    [saleId, presenceSeconds, saleId],
+    [saleId, presenceSeconds, presenceSeconds, saleId],
   );
 }
 

@@ -28,7 +28,7 @@ import {
   readPlaces,
   readWaiting,
 } from '../../../src/queue/places.ts';
-import { resetAfterOutage } from '../../../src/queue/presence.ts';
+import { judgePresent } from '../../../src/queue/presence.ts';
 import { type QueueState, readQueue } from '../../../src/queue/queue-state.ts';
 import { readDueSales } from '../../../src/rebuild/erasures.ts';
 import { rebuildSale } from '../../../src/rebuild/rebuild.ts';
@@ -152,7 +152,7 @@ async function operateQueue(): Promise<void> {
   for (const query of [{}, { state: 'waiting' }, { state: 'left' }, { buyer: 'a' }] as const)
     await queues.places('line', query);
   await countAhead(db, drawnOf((await readQueue(db, 'line'))!), true, 1);
-  await resetAfterOutage(db, 'line', 1);
+  await judgePresent(db, 'line', 1);
   await queues.changeQueue('line', { action: 'pause' }, BY);
   await acceptOffer(db, { orderId: '1', buyerId: 'a', quantity: 1 });
   await db.raw("UPDATE places SET order_id = 1 WHERE sale_id = 'line' AND number = 1");

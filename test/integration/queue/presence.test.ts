@@ -1,10 +1,13 @@
 /** Who is present, and what becomes of those who are not. */
+import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { applyReturnsOf } from '../../../src/orders/returns.ts';
 import { rows } from '../../../src/postgres/database.ts';
 import { QueueWatch } from '../../../src/queue/buyers/queue-watch.ts';
 import { FifoLine } from '../../../src/queue/line.ts';
 import { leaveQueue } from '../../../src/queue/places.ts';
 import {
+  judgePresent,
   markAbsent,
   markPresent,
   PAGE_PLACES,
@@ -15,7 +18,7 @@ import { readQueue } from '../../../src/queue/queue-state.ts';
 import { offerUnits } from '../../../src/queue/round.ts';
 import { BY } from '../../support/author.ts';
 import { until } from '../../support/fixtures.ts';
-import { QUEUE, queued, states, untilStates } from '../../support/shop/queue.ts';
+import { offered, QUEUE, queued, states, untilStates } from '../../support/shop/queue.ts';
 import { SeenHead } from '../../support/shop/seen-events.ts';
 import { Shop } from '../../support/shop/shop.ts';
 
@@ -190,6 +193,51 @@ test('after an outage of all nodes, nobody is taken for absent', async () => {
   const { seen } = shop.startHead((await shop.startEngine()).take);
   await untilStates(shop, id, { anna: 'offered', bert: 'waiting' });
   expect(seen).toMatchObject({ absent: 0, failures: [] });
+});
+
+test('after an outage of Postgres, nobody is taken for absent by the head that was there before', async () => {
+  await using shop = await Shop.open();
+  await shop.startSync();
+  const { id } = await shop.sell({ stock: 1, ...QUEUE, presenceSeconds: 1 });
+  await queued(shop, id, ['anna', 'bert']);
+  const { seen } = shop.startHead((await shop.startEngine()).take);
+  const orderId = await offered(shop, id, 'anna');
+  await until(async () => (await readQueue(shop.db, id))?.toldAt !== undefined, {
+    what: 'the head has told',
+  });
+  await rows(shop.db, "UPDATE queue_presence SET since = now() - interval '1 day' WHERE sale_id = ?", [id]);
+  // The head waits for Postgres, and no node can write who was heard of.
+  await using trx = await shop.lockTable('queues');
+  await leaveQueue(shop.db, id, 'anna');
+  await applyReturnsOf(shop.db, shop.backend, [orderId]);
+  await delay(3_000);
+  await trx.unlock();
+  await untilStates(shop, id, { bert: 'offered' });
+  expect(seen).toMatchObject({ absent: 0, failures: [] });
+});
+
+test('bits of a node that does not know the new time of presence do not count for ever', async () => {
+  const { id } = await shop.sell({ stock: 1, ...QUEUE, presenceSeconds: SECONDS / 2 });
+  await shop.service.change(id, { action: 'queue', presenceSeconds: SECONDS }, BY);
+  await complete(id);
+  await markPresent(shop.db, id, SECONDS / 2, [1]);
+  expect((await present(id)).has(1)).toBe(false);
+  await tidyPresence(shop.db, id, SECONDS);
+  expect(await rows(shop.db, 'SELECT period FROM queue_presence WHERE sale_id = ?', [id])).toHaveLength(1);
+});
+
+test.each([
+  ['does not count', 'is a moment old', '-1 second'],
+  ['counts', 'is old', '-1 day'],
+  ['counts', 'is of the time to come, because Postgres’ clock was set back', '1 day'],
+])('as an outage %s what a head has told and %s', async (counts, _, toldAt) => {
+  const { id } = await shop.sell({ stock: 1, ...QUEUE, presenceSeconds: SECONDS });
+  await complete(id);
+  await rows(shop.db, 'UPDATE queues SET told_at = now() + ?::interval WHERE sale_id = ?', [toldAt, id]);
+  const isOutage = counts === 'counts';
+  expect((await present(id)).isEverybody).toBe(false);
+  expect((await judgePresent(shop.db, id, SECONDS)).isEverybody).toBe(isOutage);
+  expect((await present(id)).isEverybody).toBe(isOutage);
 });
 
 test('in the lobby, a head says that it is there', async () => {

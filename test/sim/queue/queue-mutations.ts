@@ -104,18 +104,7 @@ export const QUEUE_MUTATIONS: readonly Mutation[] = [
   {
     name: 'queue: presence never ends',
     conditions: 'absentees',
-    edits: [
-      {
-        file: PRESENCE,
-        find: ' - 1)::text AS present',
-        replace: ' - 99)::text AS present',
-      },
-      {
-        file: PRESENCE,
-        find: ' - 1)\n     INSERT INTO queue_presence',
-        replace: ' - 99)\n     INSERT INTO queue_presence',
-      },
-    ],
+    edits: [{ file: PRESENCE, find: ' - 1 AND', replace: ' - 99 AND' }],
   },
   {
     name: 'queue: the entries of a draw are not fixed',

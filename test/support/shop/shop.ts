@@ -101,9 +101,18 @@ export class Shop implements AsyncDisposable {
   }
 
   /** Until it is unlocked, nothing is applied to the sale, and it can't be rebuilt. */
-  async lockRow(saleId: string) {
+  lockRow(saleId: string) {
+    return this.#lock('SELECT 1 FROM sales WHERE id = ? FOR UPDATE', [saleId]);
+  }
+
+  /** Until it is unlocked, nobody reads or writes the table. */
+  lockTable(table: string) {
+    return this.#lock(`LOCK TABLE ${table}`);
+  }
+
+  async #lock(sql: string, bindings: readonly string[] = []) {
     const trx = await this.db.transaction();
-    await trx.raw('SELECT 1 FROM sales WHERE id = ? FOR UPDATE', [saleId]);
+    await trx.raw(sql, bindings);
     const unlock = async () => {
       if (!trx.isCompleted()) await trx.rollback();
     };
