@@ -15,12 +15,13 @@ import { readOrderPage } from './order-pages.ts';
 import { readNotedOrder, readRefundsDue } from './order-reader.ts';
 import { applyReturnsOf } from './returns.ts';
 
-/** How long an answer waits for the return of units. Sync completes slower returns. */
 const RETURN_WAIT_MS = 500;
 
 export interface OrderServiceParts extends LatePaymentParts {
   /** Notifies sync that a caller waits for a log, as lanes do. */
   readonly hint?: (hint: LogHint) => void;
+  /** How long an answer waits for the return of units. Sync completes slower returns. */
+  readonly returnWaitMs?: number;
 }
 
 /**
@@ -109,7 +110,7 @@ export class OrderService implements OrderOperations {
 
   async #giveBack({ orderId, status }: Order): Promise<void> {
     if (status !== 'cancelled' && status !== 'refunded') return;
-    const { db, backend } = this.#parts;
-    await withTimeout(RETURN_WAIT_MS, applyReturnsOf(db, backend, [orderId])).catch(() => {});
+    const { db, backend, returnWaitMs = RETURN_WAIT_MS } = this.#parts;
+    await withTimeout(returnWaitMs, applyReturnsOf(db, backend, [orderId])).catch(() => {});
   }
 }

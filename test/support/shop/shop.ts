@@ -35,6 +35,7 @@ const SILENT = pino({ enabled: false });
 const CONNECTIONS = 8;
 const LANE_CAPACITY = 100_000;
 const MAX_LOG_ORDERS = 1_000_000;
+const RETURN_WAIT_MS = 20_000;
 const KEY = new Uint8Array(32).fill(7);
 
 export interface ShopOptions {
@@ -179,9 +180,12 @@ export class Shop implements AsyncDisposable {
     return till;
   }
 
-  /** Changes of orders, as a node serves them. Late payments buy with `buy`. */
+  /**
+   * Changes of orders, as a node serves them, but an answer waits for the return of units however slow the machine is. Late
+   * payments buy with `buy`.
+   */
   orders(buy: Buy, backend = this.backend): OrderService {
-    return new OrderService({ db: this.db, backend, buy });
+    return new OrderService({ db: this.db, backend, buy, returnWaitMs: RETURN_WAIT_MS });
   }
 
   startExpiry({ backend = this.backend, db = this.db, pageOrders = 500, hangs = false } = {}): SeenExpiry {
