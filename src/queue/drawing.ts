@@ -19,12 +19,6 @@ import type { DrawState, QueueState } from './queue-state.ts';
 /** Entries that are read together. */
 const PAGE_ENTRIES = 5_000;
 
-/** @returns the draw of a sale whose window has opened; made now if there was none yet */
-export async function drawOf(db: Database, state: QueueState): Promise<NumbersByRank> {
-  const drawn = state.draw.drawn ?? (await fixDraw(db, state));
-  return orderOf(state.draw.seed, drawn);
-}
-
 /** The drawn order. It takes 0.5 to 0.8 s for a million places, in short steps. */
 export async function orderOf(
   seed: Uint8Array,
@@ -38,19 +32,29 @@ export async function orderOf(
   }
 }
 
-async function fixDraw(db: Database, { saleId, draw }: QueueState) {
+/**
+ * Draws the places of a sale whose window has opened, unless another head does it, or the sale was given another order meanwhile.
+ * Ranks are others from now on, so what was told of the head begins again.
+ * @returns how many entries were drawn; `undefined` if nothing was
+ */
+export async function makeDraw(db: Database, { saleId, draw }: QueueState): Promise<number | undefined> {
   const [fixed] = await rows<{ entries: string }>(
     db,
-    'UPDATE queues SET entries = coalesce(entries, last_number) WHERE sale_id = ? RETURNING entries::text',
-    [saleId],
+    'UPDATE queues SET entries = coalesce(entries, last_number) WHERE sale_id = ? AND seed = ? RETURNING entries::text',
+    [saleId, Buffer.from(draw.seed)],
   );
-  const entries = Number(fixed!.entries);
+  if (!fixed) return undefined;
+  const entries = Number(fixed.entries);
   const entriesHash = await hashEntries(db, saleId, draw.saltKey, entries);
-  await db.raw(
-    'UPDATE queues SET entries_hash = ?, drawn_at = now() WHERE sale_id = ? AND drawn_at IS NULL',
-    [entriesHash, saleId],
+  // Whoever changes the order locks the row of the sale, and looks whether the places were drawn.
+  const drawn = await rows(
+    db,
+    `WITH of_draw AS (SELECT 1 FROM sales WHERE id = ? AND queue = 'draw' FOR SHARE)
+     UPDATE queues SET entries_hash = ?, drawn_at = now(), head = 0, reach = 0, hopeless_from = NULL
+     WHERE sale_id = ? AND seed = ? AND entries = ? AND drawn_at IS NULL AND EXISTS (SELECT 1 FROM of_draw) RETURNING 1`,
+    [saleId, entriesHash, saleId, Buffer.from(draw.seed), entries],
   );
-  return { entries, entriesHash };
+  return drawn.length > 0 ? entries : undefined;
 }
 
 async function hashEntries(

@@ -13,13 +13,13 @@ import { type Database, rows } from '../postgres/database.ts';
 import type { SaleLocks } from '../postgres/sale-locks.ts';
 import { decodeSale, type RawSale, type SaleRow } from '../sales/sale-rows.ts';
 import { endAbsentees } from './absentees.ts';
-import { drawOf } from './drawing.ts';
+import { makeDraw, orderOf } from './drawing.ts';
 import type { HeadEvents } from './head-events.ts';
 import { DrawnLine, FifoLine, type Line } from './line.ts';
 import { Pace } from './pace.ts';
 import { EVERYBODY, judgePresent, type PresentPlaces, tidyPresence } from './presence.ts';
 import { rankBehindPresent } from './present-ranks.ts';
-import { NEAR_RANKS, type QueueState, readQueue } from './queue-state.ts';
+import { NEAR_RANKS, type QueueState, readQueue, SAME_LINE, sameLine } from './queue-state.ts';
 import { offerUnits, type RoundOf } from './round.ts';
 
 /** From one round to the next. Units that come back wait for at most two of them. */
@@ -130,18 +130,21 @@ export class QueueHead {
     return isMore;
   }
 
-  async #lineOf({ sale }: QueuedSale, state: QueueState): Promise<Line> {
+  /** @returns `undefined` before the draw, which is made now: the next round serves its order */
+  async #lineOf({ sale }: QueuedSale, state: QueueState): Promise<Line | undefined> {
     const { db, events } = this.#options;
+    const { seed, drawn } = state.draw;
     // Once it is drawn, the order stays, also if the sale is set to another order now.
-    if (sale.queue!.order === 'fifo' && !state.draw.drawn) return new FifoLine(sale.id);
-    const known = this.#lines.get(sale.id);
-    if (known) return known;
-    const began = monotonicMs();
-    const drawn = await drawOf(db, state);
-    const line = new DrawnLine(sale.id, drawn);
+    if (sale.queue!.order === 'fifo' && !drawn) return new FifoLine(sale.id);
+    if (!drawn) {
+      const began = monotonicMs();
+      const entries = await makeDraw(db, state);
+      if (entries !== undefined) events.drawn({ saleId: sale.id, entries, tookMs: monotonicMs() - began });
+      this.#turns.delete(sale.id);
+      return undefined;
+    }
+    const line = this.#lines.get(sale.id) ?? new DrawnLine(sale.id, await orderOf(seed, drawn));
     this.#lines.set(sale.id, line);
-    if (!state.draw.drawn)
-      events.drawn({ saleId: sale.id, entries: drawn.array.length, tookMs: monotonicMs() - began });
     return line;
   }
 
@@ -207,7 +210,7 @@ interface Standing {
 
 async function writeStanding(
   db: Database,
-  { saleId, head, lastNumber }: QueueState,
+  { saleId, head, lastNumber, draw }: QueueState,
   { line, present, made, free }: Standing,
 ): Promise<void> {
   const first = await line.rankBehind(db, head, 0);
@@ -226,9 +229,12 @@ async function writeStanding(
     `UPDATE queues SET head = ?, hopeless_from = ?, free_units = ?,
        offers_made = offers_made + ?, allowed = CASE WHEN is_stopped THEN greatest(0, allowed - ?) ELSE allowed END,
        told_at = now()
-     WHERE sale_id = ?`,
-    // If nobody waits: up to the number that was the last when the round began. A place that was given since then waits.
-    [first === undefined ? lastNumber : first - 1, hopelessFrom ?? null, free, made, made, saleId],
+     WHERE sale_id = ? AND ${SAME_LINE}`,
+    [
+      // If nobody waits: up to the number that was the last when the round began. A place that was given since then waits.
+      first === undefined ? lastNumber : first - 1,
+      ...[hopelessFrom ?? null, free, made, made, saleId, ...sameLine(draw)],
+    ],
   );
 }
 

@@ -54,24 +54,24 @@ export async function changeQueue(
   return { action: 'queue', detail: { from: noted(sale.queue), to: noted(after) } };
 }
 
-/** Refuses `draw` after the window has opened, and `fifo` after the draw: buyers were told their order, and are served in it. */
+/** Refuses `draw` after the window has opened or offers were made, and `fifo` after the draw: buyers were told their order, and are served in it. */
 async function refuseLateDraw(trx: Knex, saleId: string, order: string): Promise<void> {
-  const [row] = await rows<{ has_begun: boolean; has_drawn: boolean }>(
+  const [row] = await rows<{ has_begun: boolean; has_offered: boolean; has_drawn: boolean }>(
     trx,
-    `SELECT s.starts_at <= now() AS has_begun, q.drawn_at IS NOT NULL AS has_drawn
+    `SELECT s.starts_at <= now() AS has_begun, q.offers_made > 0 AS has_offered, q.drawn_at IS NOT NULL AS has_drawn
      FROM sales s JOIN queues q ON q.sale_id = s.id WHERE s.id = ?`,
     [saleId],
   );
   if (row!.has_drawn && order === 'fifo')
     refuse([{ field: 'queue', problem: 'can’t be fifo any more: the order of the places was drawn' }]);
-  if (row!.has_begun && !row!.has_drawn && order === 'draw')
-    refuse([
-      {
-        field: 'queue',
-        problem: 'can’t be draw any more: the draw is when the window opens, and it is open',
-      },
-    ]);
+  if (row!.has_drawn || order !== 'draw') return;
+  if (row!.has_begun)
+    refuse([{ field: 'queue', problem: `${NO_DRAW} the draw is when the window opens, and it is open` }]);
+  // The window was moved. Those who were offered units would get ranks among those who wait.
+  if (row!.has_offered) refuse([{ field: 'queue', problem: `${NO_DRAW} offers were made in another order` }]);
 }
+
+const NO_DRAW = 'can’t be draw any more:';
 
 function refuse(faults: readonly { field: string; problem: string }[]): void {
   if (faults.length > 0) throw new InvalidInput('the change is not valid', faults);

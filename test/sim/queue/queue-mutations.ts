@@ -128,8 +128,8 @@ export const QUEUE_MUTATIONS: readonly Mutation[] = [
     edits: [
       {
         file: HEAD,
-        find: "if (sale.queue!.order === 'fifo' && !state.draw.drawn)",
-        replace: 'if (!state.draw.drawn)',
+        find: "if (sale.queue!.order === 'fifo' && !drawn)",
+        replace: 'if (!drawn)',
       },
     ],
   },
