@@ -32,10 +32,6 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
   afterEach(() => shop[Symbol.asyncDispose]());
 
   const expectSold = async (saleId: string, sold: number) => {
-    // A change is answered before its units are back if that takes long.
-    await until(async () => !(await shop.service.verify(saleId)).findings.length, {
-      what: 'the units are back',
-    });
     expect(await shop.service.verify(saleId)).toMatchObject({ ok: true, findings: [] });
     const { stock, remaining, committedUnits } = await shop.service.show(saleId);
     expect({ remaining, committedUnits }).toEqual({ remaining: stock - sold, committedUnits: sold });
@@ -84,7 +80,8 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
   );
 
   test('a repeated change gets the first answer, and is made once', async () => {
-    const sale = await shop.sell({ stock: 2 });
+    // A unit each: the node may hear late that one came back.
+    const sale = await shop.sell({ stock: 3 });
     for (const changes of [[PAY, REDEEM], [PAY, REFUND], [CANCEL]]) {
       const orderId = await placed(till, sale.id, `buyer-${changes.map(({ kind }) => kind)}`);
       for (const change of changes) {
