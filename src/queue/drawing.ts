@@ -35,9 +35,12 @@ export async function orderOf(
 /**
  * Draws the places of a sale whose window has opened, unless another head does it, or the sale was given another order meanwhile.
  * Ranks are others from now on, so what was told of the head begins again.
- * @returns how many entries were drawn; `undefined` if nothing was
+ * @returns `undefined` if nothing was drawn
  */
-export async function makeDraw(db: Database, { saleId, draw }: QueueState): Promise<number | undefined> {
+export async function makeDraw(
+  db: Database,
+  { saleId, draw }: QueueState,
+): Promise<{ readonly entries: number; readonly entriesHash: string } | undefined> {
   const [fixed] = await rows<{ entries: string }>(
     db,
     'UPDATE queues SET entries = coalesce(entries, last_number) WHERE sale_id = ? AND seed = ? RETURNING entries::text',
@@ -54,7 +57,7 @@ export async function makeDraw(db: Database, { saleId, draw }: QueueState): Prom
      WHERE sale_id = ? AND seed = ? AND entries = ? AND drawn_at IS NULL AND EXISTS (SELECT 1 FROM of_draw) RETURNING 1`,
     [saleId, entriesHash, saleId, Buffer.from(draw.seed), entries],
   );
-  return drawn.length > 0 ? entries : undefined;
+  return drawn.length > 0 ? { entries, entriesHash } : undefined;
 }
 
 async function hashEntries(

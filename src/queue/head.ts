@@ -19,7 +19,7 @@ import { DrawnLine, FifoLine, type Line } from './line.ts';
 import { Pace } from './pace.ts';
 import { EVERYBODY, judgePresent, type PresentPlaces, tidyPresence } from './presence.ts';
 import { rankBehindPresent } from './present-ranks.ts';
-import { NEAR_RANKS, type QueueState, readQueue, SAME_LINE, sameLine } from './queue-state.ts';
+import { NEAR_RANKS, type QueueState, readQueue } from './queue-state.ts';
 import { offerUnits, type RoundOf } from './round.ts';
 
 /** From one round to the next. Units that come back wait for at most two of them. */
@@ -46,7 +46,10 @@ export class QueueHead {
   readonly #loop: SoleLoop;
   readonly #paces = new Map<string, Pace>();
   readonly #reportedAt = new Map<string, number>();
-  readonly #lines = new Map<string, Line>();
+  /** By sale: the order of the draw with this hash. */
+  readonly #lines = new Map<string, { readonly entriesHash: string; readonly line: Line }>();
+  /** By sale: the draw under way. */
+  readonly #drawing = new Map<string, Promise<void>>();
   /** By sale: the turn of all places before this rank has come. Those that are absent are ended round by round. */
   readonly #turns = new Map<string, number>();
   /** By sale: offers that were begun and may not be made yet, and the operator's rule for offers at that time. */
@@ -68,9 +71,10 @@ export class QueueHead {
     this.#loop.start();
   }
 
-  /** Ends after the round under way. */
-  stop(): Promise<void> {
-    return this.#loop.stop();
+  /** Ends after the round and the draws under way. */
+  async stop(): Promise<void> {
+    await this.#loop.stop();
+    await Promise.all(this.#drawing.values());
   }
 
   /** @returns how long to rest */
@@ -98,7 +102,7 @@ export class QueueHead {
     const { db, backend, buy, events } = this.#options;
     const { sale, generation } = row;
     const { presenceSeconds, fit } = sale.queue!;
-    const line = row.hasOpened ? await this.#lineOf(row, state) : undefined;
+    const line = row.hasOpened ? this.#lineOf(row, state) : undefined;
     const free = unitsLeft(await backend.sales.snapshot(sale.id, sale.segments, generation));
     // Before the line is known, or while the sale is being rebuilt, nobody's turn has come.
     if (!line || free === undefined) {
@@ -130,22 +134,34 @@ export class QueueHead {
     return isMore;
   }
 
-  /** @returns `undefined` before the draw, which is made now: the next round serves its order */
-  async #lineOf({ sale }: QueuedSale, state: QueueState): Promise<Line | undefined> {
-    const { db, events } = this.#options;
-    const { seed, drawn } = state.draw;
+  /** @returns `undefined` until the places are drawn, and the order is known */
+  #lineOf({ sale }: QueuedSale, state: QueueState): Line | undefined {
+    const { drawn } = state.draw;
     // Once it is drawn, the order stays, also if the sale is set to another order now.
     if (sale.queue!.order === 'fifo' && !drawn) return new FifoLine(sale.id);
-    if (!drawn) {
-      const began = monotonicMs();
-      const entries = await makeDraw(db, state);
-      if (entries !== undefined) events.drawn({ saleId: sale.id, entries, tookMs: monotonicMs() - began });
-      this.#turns.delete(sale.id);
-      return undefined;
+    const known = this.#lines.get(sale.id);
+    if (drawn && known?.entriesHash === drawn.entriesHash) return known.line;
+    if (!this.#drawing.has(sale.id)) this.#drawing.set(sale.id, this.#drawAside(state));
+    return undefined;
+  }
+
+  /** Many places take seconds. The other sales do not wait for that. */
+  async #drawAside(state: QueueState): Promise<void> {
+    const { db, events } = this.#options;
+    const { saleId, draw } = state;
+    const began = monotonicMs();
+    try {
+      const drawn = draw.drawn ?? (await makeDraw(db, state));
+      if (!drawn) return;
+      const line = new DrawnLine(saleId, await orderOf(draw.seed, drawn));
+      this.#lines.set(saleId, { entriesHash: drawn.entriesHash, line });
+      this.#turns.delete(saleId);
+      if (!draw.drawn) events.drawn({ saleId, entries: drawn.entries, tookMs: monotonicMs() - began });
+    } catch (error) {
+      events.saleFailed({ saleId, error });
+    } finally {
+      this.#drawing.delete(saleId);
     }
-    const line = this.#lines.get(sale.id) ?? new DrawnLine(sale.id, await orderOf(seed, drawn));
-    this.#lines.set(sale.id, line);
-    return line;
   }
 
   #mayOffer({ saleId, isStopped, allowed, perMinute }: QueueState): number {
@@ -208,6 +224,7 @@ interface Standing {
   readonly free: number;
 }
 
+/** Nothing, if the places were drawn since the queue was read, or the sale was deleted and made again: ranks are others then. */
 async function writeStanding(
   db: Database,
   { saleId, head, lastNumber, draw }: QueueState,
@@ -229,11 +246,19 @@ async function writeStanding(
     `UPDATE queues SET head = ?, hopeless_from = ?, free_units = ?,
        offers_made = offers_made + ?, allowed = CASE WHEN is_stopped THEN greatest(0, allowed - ?) ELSE allowed END,
        told_at = now()
-     WHERE sale_id = ? AND ${SAME_LINE}`,
+     WHERE sale_id = ? AND seed = ? AND entries_hash IS NOT DISTINCT FROM ?`,
     [
       // If nobody waits: up to the number that was the last when the round began. A place that was given since then waits.
       first === undefined ? lastNumber : first - 1,
-      ...[hopelessFrom ?? null, free, made, made, saleId, ...sameLine(draw)],
+      ...[
+        hopelessFrom ?? null,
+        free,
+        made,
+        made,
+        saleId,
+        Buffer.from(draw.seed),
+        draw.drawn?.entriesHash ?? null,
+      ],
     ],
   );
 }

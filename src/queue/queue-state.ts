@@ -60,16 +60,6 @@ interface RawQueue {
 /** Offers up to this many ranks behind the head are always possible, so no reach is stored for them. One round makes no more (head.ts). */
 export const NEAR_RANKS = 2_048;
 
-/**
- * Whether this is still the queue that was read, and its ranks are the same, as SQL with the bindings of `sameLine`: the places may have
- * been drawn meanwhile, or the sale deleted and made again.
- */
-export const SAME_LINE = 'seed = ? AND entries_hash IS NOT DISTINCT FROM ?';
-
-export function sameLine({ seed, drawn }: DrawState): [Buffer, string | null] {
-  return [Buffer.from(seed), drawn?.entriesHash ?? null];
-}
-
 const optional = (value: string | number | null) => (value === null ? undefined : Number(value));
 
 /** @returns `undefined` for a sale that never had a queue */

@@ -50,14 +50,14 @@ test('a queue that has made offers is drawn no more, also if its window opens ag
 test('a draw begins at the first rank, also if a head has told another position meanwhile', async () => {
   const { id, state } = await lobby();
   await rows(shop.db, 'UPDATE queues SET head = 2, reach = 2, hopeless_from = 2 WHERE sale_id = ?', [id]);
-  expect(await makeDraw(shop.db, state)).toBe(2);
+  expect(await makeDraw(shop.db, state)).toMatchObject({ entries: 2 });
   expect(await queueOf(id)).toMatchObject({ head: 0, reach: 0, hopelessFrom: undefined });
 });
 
 test('of two heads that draw, one has drawn', async () => {
   const { state } = await lobby();
   const made = await Promise.all([makeDraw(shop.db, state), makeDraw(shop.db, state)]);
-  expect(made.filter((entries) => entries !== undefined)).toEqual([2]);
+  expect(made.filter((drawn) => drawn !== undefined)).toMatchObject([{ entries: 2 }]);
 });
 
 test('a head draws no more after the sale was given another order', async () => {
@@ -65,6 +65,26 @@ test('a head draws no more after the sale was given another order', async () => 
   await shop.service.change(id, { action: 'queue', queue: 'fifo' }, BY);
   expect(await makeDraw(shop.db, state)).toBeUndefined();
   expect((await queueOf(id)).draw.drawn).toBeUndefined();
+});
+
+test('a draw that takes long holds up no other sale', async () => {
+  await using shop = await Shop.open();
+  await shop.startSync();
+  const startsAt = new Date(Date.now() + HOUR_MS).toISOString();
+  const { id: slow } = await shop.sell({ stock: 1, ...QUEUE, queue: 'draw', startsAt });
+  const { id: other } = await shop.sell({ stock: 1, ...QUEUE });
+  await queued(shop, slow, ['anna', 'bert']);
+  await shop.service.change(slow, { action: 'window', startsAt: Date.now() - 1 }, BY);
+  await using row = await shop.lockRow(slow);
+  const head = shop.startHead((await shop.startEngine()).take);
+  await until(() => shop.isBlocked(), { what: 'the draw waits' });
+  await queued(shop, other, ['carl']);
+  await untilStates(shop, other, { carl: 'offered' });
+  await row.unlock();
+  await until(async () => (await readQueue(shop.db, slow))?.offersMade === 1, {
+    what: 'an offer after the draw',
+  });
+  expect(head.seen).toMatchObject({ failures: [], draws: [{ saleId: slow, entries: 2 }] });
 });
 
 test('a head does not draw the places of another sale that has got the id', async () => {
