@@ -224,7 +224,7 @@ interface Standing {
   readonly free: number;
 }
 
-/** Nothing, if the places were drawn since the queue was read, or the sale was deleted and made again: ranks are others then. */
+/** Writes nothing if the places were drawn since the queue was read, or the sale was deleted and made again: its ranks are others now. */
 async function writeStanding(
   db: Database,
   { saleId, head, lastNumber, draw }: QueueState,
