@@ -29,6 +29,7 @@ import { checkHead, checkPublished } from '../apply/log-chain.ts';
 import type { SaleLog } from '../apply/sale-log.ts';
 import type { WatermarkTeller } from '../apply/watermark-teller.ts';
 import type { HeldSales } from '../held/held-sales.ts';
+import { publishedGeneration } from '../held/rebuilds.ts';
 import type { SyncStores } from '../held/sync-stores.ts';
 import { Erasures } from './erasures.ts';
 import { isAnnounced, isAsWanted, LogScanner, type Seen } from './log-scanner.ts';
@@ -270,12 +271,10 @@ export class Reconciler {
    * may have rebuilt the sale since the scan.
    */
   async #isBackendOutdated(saleId: string): Promise<boolean> {
-    const [row, [version]] = await Promise.all([
-      readSale(this.#stores.db, saleId),
-      this.#stores.backend.sales.versions([saleId]),
-    ]);
-    if (row?.archivedAt) return version !== undefined;
-    return row !== undefined && version?.generation !== row.generation;
+    const { db, backend } = this.#stores;
+    const [row, published] = await Promise.all([readSale(db, saleId), publishedGeneration(backend, saleId)]);
+    if (row?.archivedAt) return published !== undefined;
+    return row !== undefined && published !== row.generation;
   }
 }
 
