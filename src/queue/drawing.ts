@@ -49,7 +49,7 @@ export async function makeDraw(
   if (!fixed) return undefined;
   const entries = Number(fixed.entries);
   const entriesHash = await hashEntries(db, saleId, draw.saltKey, entries);
-  // Whoever changes the order locks the row of the sale, and looks whether the places were drawn.
+  // A change of the order locks the sale's row, and then looks whether the places were drawn. So this statement locks it, too.
   const drawn = await rows(
     db,
     `WITH of_draw AS (SELECT 1 FROM sales WHERE id = ? AND queue = 'draw' FOR SHARE)
