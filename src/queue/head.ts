@@ -250,15 +250,8 @@ async function writeStanding(
     [
       // If nobody waits: up to the number that was the last when the round began. A place that was given since then waits.
       first === undefined ? lastNumber : first - 1,
-      ...[
-        hopelessFrom ?? null,
-        free,
-        made,
-        made,
-        saleId,
-        Buffer.from(draw.seed),
-        draw.drawn?.entriesHash ?? null,
-      ],
+      ...[hopelessFrom ?? null, free, made, made],
+      ...[saleId, Buffer.from(draw.seed), draw.drawn?.entriesHash ?? null],
     ],
   );
 }

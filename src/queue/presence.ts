@@ -17,8 +17,9 @@ const MARK = -1;
 /** A head tells once a second, and somewhat later on a busy machine. */
 const MIN_OUTAGE_S = 2;
 
-/** The number of the period at this instant, as SQL. */
-const PERIOD = 'floor(extract(epoch FROM now()) / ?)::bigint';
+/** The number of the period at this instant, as SQL. @param seconds how long a period is, as SQL */
+const periodOf = (seconds: string) => `floor(extract(epoch FROM now()) / ${seconds})::bigint`;
+const PERIOD = periodOf('?');
 /**
  * Whether bits of this period count, as SQL. The next period is there if Postgres' clock was set back. Later ones come from a node that
  * did not know yet that `presenceSeconds` was raised: they would count for years.
@@ -87,7 +88,7 @@ export async function markPresent(
  * before its node has written what it has heard. Binding: the sale.
  */
 export const MARK_GIVEN = `INSERT INTO queue_presence (sale_id, period, page, present)
-  SELECT s.id, ${PERIOD.replace('?', 's.presence_seconds')}, n.page, n.bits
+  SELECT s.id, ${periodOf('s.presence_seconds')}, n.page, n.bits
     FROM sales s CROSS JOIN (
       SELECT (number - 1) / ${PAGE_PLACES} AS page,
         bit_or(set_bit(0::bit(${PAGE_PLACES}), ((number - 1) % ${PAGE_PLACES})::integer, 1)) AS bits

@@ -137,26 +137,28 @@ async function makeOffers(
   );
   const limited: { place: Place; quantity: number }[] = [];
   const delayed: Outcome['code'][] = [];
-  let done: Done = { offers: 0, units: 0 };
+  let [begins, units] = [0, 0];
   for (const [i, outcome] of outcomes.entries()) {
-    const { number } = offers[i]!.place;
-    if (outcome.code === 'committed') {
-      const isCounted = begun.delete(number);
-      done = { offers: done.offers + (isCounted ? 0 : 1), units: done.units + outcome.quantity };
-      // A purchase of more units than the limit is invalid, also for the head.
-    } else if (outcome.code === 'limit_reached' || outcome.code === 'invalid_request') {
+    // A purchase of more units than the limit is invalid, also for the head.
+    if (outcome.code === 'limit_reached' || outcome.code === 'invalid_request') {
       limited.push(offers[i]!);
+      continue;
+    }
+    const { number } = offers[i]!.place;
+    if (!begun.has(number)) begins++;
+    if (outcome.code === 'committed') {
+      begun.delete(number);
+      units += outcome.quantity;
     } else {
-      delayed.push(outcome.code);
-      if (!begun.has(number)) done = { ...done, offers: done.offers + 1 };
       begun.add(number);
+      delayed.push(outcome.code);
     }
   }
   const left = await passOverLimited(db, saleId, limited);
   for (const { place } of limited) if (!left.has(place.number)) delayed.push('limit_reached');
   const [outcome] = delayed;
   if (outcome !== undefined) events.delayed({ saleId, places: delayed.length, outcome });
-  return { ...done, limited: left.size, delayed: delayed.length };
+  return { offers: begins, units, limited: left.size, delayed: delayed.length };
 }
 
 /** The outcome, unless it takes too long: then it is not known yet. */
