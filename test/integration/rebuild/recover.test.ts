@@ -69,6 +69,20 @@ async function sellsAgain(till: Till, saleId: string, buyerId: string): Promise<
 }
 
 describe('a recovery', () => {
+  /** A rebuild of another process, which stops before this call. */
+  async function rebuildUpTo(saleId: string, call: string) {
+    const { stalled, goOn, before } = stallAt(call);
+    const rebuilt = ifFreeToRebuild(shop.locks, saleId, () =>
+      rebuildSale(shop.db, intercept(shop.backend, before), saleId),
+    );
+    await stalled;
+    const end = async () => {
+      goOn();
+      await rebuilt;
+    };
+    return { end };
+  }
+
   test('saves the orders in the logs, rebuilds the sale, and sync continues', async () => {
     const { id } = await shop.sell({ stock: 20, segments: 4 });
     const till = await shop.startEngine();
@@ -132,40 +146,14 @@ describe('a recovery', () => {
 
   test('joins a rebuild that loads already: buyers do not wait for a second one', async () => {
     const { id } = await shop.sell({ stock: 20, segments: 4 });
-    let goOn = () => {};
-    const pause = new Promise<void>((resolve) => {
-      goOn = resolve;
-    });
-    let publishing = false;
-    const slow = intercept(shop.backend, (call) => {
-      if (call !== 'sales.publish') return undefined;
-      publishing = true;
-      return pause;
-    });
-    const other = ifFreeToRebuild(shop.locks, id, () => rebuildSale(shop.db, slow, id));
-    await until(() => publishing, { what: 'the other one has loaded' });
+    const other = await rebuildUpTo(id, 'sales.publish');
     await shop.service.recover(id);
     const waits = async () => (await shop.service.recovery(id)) as Recovery & { step?: string };
     await until(async () => (await waits()).step === 'wait', { what: 'the recovery waits' });
-    goOn();
-    await other;
+    await other.end();
     await until(async () => (await shop.service.recovery(id)).state === 'done', { what: 'it has seen that' });
     expect(await shop.service.recovery(id)).toMatchObject({ generation: 2 });
   });
-
-  /** A rebuild of another process, which stops before this call. */
-  async function rebuildUpTo(saleId: string, call: string) {
-    const { stalled, goOn, before } = stallAt(call);
-    const rebuilt = ifFreeToRebuild(shop.locks, saleId, () =>
-      rebuildSale(shop.db, intercept(shop.backend, before), saleId),
-    );
-    await stalled;
-    const end = async () => {
-      goOn();
-      await rebuilt;
-    };
-    return { end };
-  }
 
   async function expectBuiltOnce(saleId: string, sync: WatchedSync): Promise<void> {
     await sync.ready;
