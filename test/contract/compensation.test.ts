@@ -17,6 +17,19 @@ onEachBackend((stage) => {
       expect(kinds(await sale.take([sale.order('anna', { quantity: 2 })]))).toEqual(['taken']);
     });
 
+    it('is counted in the replies to later takes, so that a lane knows that an order may have ended', async () => {
+      const sale = await stage.load({ stock: 6, perBuyerLimit: 2 });
+      const anna = sale.order('anna', { quantity: 2 });
+      expect(served(await sale.take([anna])).returned).toBe(0);
+      await sale.compensate(anna);
+      expect(served(await sale.take([sale.order('ben')])).returned).toBe(2);
+      expect(
+        served(await sale.take([sale.order('cleo', { quantity: 2 }), sale.order('dora', { quantity: 3 })]))
+          .returned,
+      ).toBe(2);
+      expect(served(await sale.take([])).returned).toBe(2);
+    });
+
     it('happens once per order', async () => {
       const sale = await stage.load({ stock: 3 });
       const [anna] = await sale.sellEach(2);

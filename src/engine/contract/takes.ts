@@ -55,6 +55,8 @@ export type TakeReply =
       readonly left: number;
       /** Orders taken from the segment so far, in this generation. */
       readonly orders: number;
+      /** Units that ended orders have given back to the segment so far, in this generation. */
+      readonly returned: number;
     }
   /**
    * Nothing was done. stale: no such segment, another generation, lost writes, or a rebuild. paused, closed: the

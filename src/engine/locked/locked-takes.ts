@@ -212,5 +212,5 @@ function resultsOf({ orders }: TakeBatch, known: ReadonlyMap<TakeOrder, TakeResu
 
 /** A reply without a log entry: no order was sent. */
 function nothingTaken(results: readonly TakeResult[]): TakeReply {
-  return { status: 'served', results, seq: 0, committed: 0, left: 0, orders: 0 };
+  return { status: 'served', results, seq: 0, committed: 0, left: 0, orders: 0, returned: 0 };
 }

@@ -87,6 +87,7 @@ export class MemorySegment {
       committed: this.committed,
       left: this.left,
       orders: this.orders,
+      returned: this.returned,
     };
   }
 

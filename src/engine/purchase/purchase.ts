@@ -39,7 +39,8 @@
  * | giveUp | all: it is not known whether it was taken | any | settled |
  * | expire | under-way: its deadline has passed | any | settled |
  *
- * An unconfirmed purchase is never refused, because it may have been taken. Only a served take (`answered`) can tell.
+ * An unconfirmed purchase is never refused, because it may have been taken. Only a served take (`answered`) can tell. Even a
+ * served take can't if the order may have ended since (`mayHaveEnded`).
  *
  * The deadline may settle a purchase between any two steps. So later transitions of a settled purchase do nothing and throw
  * nothing.
@@ -63,6 +64,12 @@ export class ForbiddenTransition extends StockadeError {
     const which = `the purchase of buyer ${buyerId} in sale ${saleId} (order ${orderId || 'not named yet'})`;
     super('forbidden_transition', `${which} is ${state}: "${transition}" is not allowed. This is a bug`);
   }
+}
+
+/** How many units ended orders had given back to a segment, in this generation. */
+export interface ReturnsSoFar {
+  readonly generation: number;
+  readonly units: number;
 }
 
 type Writable<T> = { -readonly [K in keyof T]: T[K] };
@@ -101,6 +108,8 @@ export class LivePurchase implements TakeOrder, Purchase, Linked<LivePurchase> {
   readonly done: (outcome: Outcome) => void;
   readonly #ends: PurchaseEnds;
   #state: PurchaseState = 'queued';
+  /** What was known of its segment's returns before the first attempt whose reply was lost. */
+  #returnsBefore: ReturnsSoFar | undefined = undefined;
   /** See `wasChecked`. */
   #wasChecked = false;
 
@@ -137,6 +146,20 @@ export class LivePurchase implements TakeOrder, Purchase, Linked<LivePurchase> {
     return this.#state === 'queued' || this.#state === 'parked';
   }
 
+  /**
+   * An earlier attempt, whose reply was lost, may have taken the order, which may then have ended: it was not paid in time, or
+   * somebody has cancelled it. The buyer's record does not hold an order that has ended.
+   * @param returns what the segment says now
+   */
+  mayHaveEnded(returns: ReturnsSoFar): boolean {
+    const before = this.#returnsBefore;
+    return (
+      this.#state === 'unconfirmed' &&
+      before !== undefined &&
+      (before.generation !== returns.generation || before.units !== returns.units)
+    );
+  }
+
   /** A watermark of this generation has already made the engine read the buyer's record. Reading it again would tell the same. */
   get wasChecked(): boolean {
     return this.#wasChecked;
@@ -160,9 +183,11 @@ export class LivePurchase implements TakeOrder, Purchase, Linked<LivePurchase> {
     this.#enter('sent');
   }
 
-  lose(): void {
+  /** @param before what was known of the segment's returns before this attempt */
+  lose(before: ReturnsSoFar): void {
     if (this.#state === 'settled') return;
     if (this.#state !== 'sent' && this.#state !== 'unconfirmed') this.#forbid('lose');
+    if (this.#state === 'sent') this.#returnsBefore = before;
     this.#enter('unconfirmed');
   }
 

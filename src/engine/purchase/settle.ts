@@ -11,7 +11,10 @@
  * An unconfirmed purchase may have been taken, or its attempt may still be executed later. Sending it again with the same order id
  * tells which: if the buyer's record holds the order, the reply is a replay. The newer ticket makes the segment refuse the old
  * attempt if it still arrives; after a rebuild, the old generation is refused. So the purchase is sent again until it is answered
- * or has expired. A refusal says nothing about the first attempt, so it ends the purchase as `unknown`.
+ * or has expired. A refusal of the whole batch says nothing about the first attempt, so it ends the purchase as `unknown`.
+ *
+ * An order that has ended is not in the record any more. So if the segment was given units back meanwhile, they may be those of
+ * the first attempt, and a refusal ends the purchase as `unknown` too.
  *
  * Nothing here calls the store: purchases that need more than this reply are handed back (`HandedBack`).
  */
@@ -20,7 +23,7 @@ import { NotExecuted, OutcomeUnknown } from '../errors.ts';
 import { CommitWaiters } from './commit-waiters.ts';
 import type { EngineEvents } from './events.ts';
 import type { LogHints } from './log-hints.ts';
-import { type LivePurchase, NO_PURCHASES } from './purchase.ts';
+import { type LivePurchase, NO_PURCHASES, type ReturnsSoFar } from './purchase.ts';
 import { isFinal } from './refuse.ts';
 import { type TakenOrder, UncommittedOrders } from './uncommitted-orders.ts';
 
@@ -68,6 +71,8 @@ export class Settlement {
   readonly #parts: SettlementParts;
   readonly #sale: SaleNow;
   readonly #uncommitted: UncommittedOrders;
+  /** As the segment's last reply said. */
+  #returns: ReturnsSoFar;
 
   constructor(parts: SettlementParts, sale: SaleNow, place: SegmentRef) {
     this.#parts = parts;
@@ -75,6 +80,7 @@ export class Settlement {
     this.place = place;
     this.waiters = new CommitWaiters(() => sale.record.sale.perBuyerLimit);
     this.#uncommitted = new UncommittedOrders(place.segment);
+    this.#returns = { generation: place.generation, units: 0 };
   }
 
   /** The sale has been rebuilt, and this belongs to an older generation. */
@@ -128,7 +134,7 @@ export class Settlement {
       return;
     }
     for (const purchase of asked) {
-      if (error instanceof OutcomeUnknown) purchase.lose();
+      if (error instanceof OutcomeUnknown) purchase.lose(this.#returns);
       if (!purchase.isUnconfirmed) purchase.refuse({ code: 'unavailable' });
     }
   }
@@ -202,12 +208,19 @@ export class Settlement {
   ): readonly LivePurchase[] {
     const short: LivePurchase[] = [];
     const taken: LivePurchase[] = [];
+    if (this.#returns.units !== reply.returned)
+      this.#returns = { generation: this.place.generation, units: reply.returned };
     let entry = '';
     let awaited = !this.#parts.durable;
     for (let i = 0; i < asked.length; i++) {
       const purchase = asked[i]!;
       const result = reply.results[i]!;
+      const mayHaveEnded = purchase.mayHaveEnded(this.#returns);
       purchase.answered();
+      if (mayHaveEnded && result.kind !== 'taken' && result.kind !== 'replay') {
+        purchase.giveUp();
+        continue;
+      }
       switch (result.kind) {
         case 'taken':
           entry ||= purchase.orderId;

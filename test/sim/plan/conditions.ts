@@ -183,6 +183,33 @@ const lostReplies: Draw = ({ weather, node, ...scenario }, { whole }) => ({
   },
 });
 
+/** Replies get lost, and orders expire before their takes are repeated. Then others buy the units. */
+const endsUnheard: Draw = (scenario, random) => {
+  const { weather, node, ...rest } = lostReplies(scenario, random);
+  return {
+    ...rest,
+    redisServers: 1,
+    nodes: 4,
+    node: { ...node, requestDeadlineMs: 4_000 },
+    stock: 14,
+    segments: 1,
+    limit: 1,
+    payWithinSeconds: 1,
+    buyers: 300,
+    requests: 500,
+    lastsMs: 3_000,
+    weather: {
+      ...weather,
+      slow: 0,
+      cut: 0,
+      dragsTakes: true,
+      dragMs: 200,
+      lateLinks: 0.6,
+      lateLinkMs: 3_500,
+    },
+  };
+};
+
 /** Nodes die and connections break while units come back or are added. */
 const cutReturns: Draw = ({ weather, node, ...scenario }, { whole }) => ({
   ...scenario,
@@ -324,6 +351,7 @@ const CONDITIONS = {
   startsAlone,
   lostLocks,
   lostReplies,
+  endsUnheard,
   cutReturns,
   deafBoards,
   paidTooLate,

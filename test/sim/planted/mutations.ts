@@ -66,7 +66,16 @@ export const MUTATIONS: readonly Mutation[] = [
   mutation(
     'lane: a lost reply counts as a refusal',
     'lostReplies',
-    edit('engine/purchase/settle.ts', 'if (error instanceof OutcomeUnknown) purchase.lose();', ''),
+    edit('engine/purchase/settle.ts', 'if (error instanceof OutcomeUnknown) purchase.lose(this.#returns);', ''),
+  ),
+  mutation(
+    'lane: an order that has ended counts as never taken',
+    'endsUnheard',
+    edit(
+      'engine/purchase/settle.ts',
+      'const mayHaveEnded = purchase.mayHaveEnded(this.#returns);',
+      'const mayHaveEnded = false;',
+    ),
   ),
   mutation(
     'lane: an unconfirmed purchase is repeated under a new id',

@@ -18,6 +18,7 @@ interface Segment {
   committed: number;
   left: number;
   orders: number;
+  returned: number;
   /** Units of the whole sale, after a refill. */
   total: number;
   epoch: number;
@@ -57,9 +58,10 @@ export class Ask {
 
   /** One result for each order, or a single one for all. */
   serve(results: readonly TakeResult[], segment: Partial<Segment> = {}): Promise<void> {
-    const { seq = 1, committed = 0, left = 0, orders = 0, total = 0, epoch = 1 } = segment;
+    const { seq = 1, committed = 0, left = 0, orders = 0, returned = 0, total = 0, epoch = 1 } = segment;
     const all = results.length === 1 ? this.orders.map(() => results[0]!) : results;
-    return this.#answer({ status: 'served', results: all, seq, committed, left, orders }, { total, epoch });
+    const reply = { status: 'served', results: all, seq, committed, left, orders, returned } as const;
+    return this.#answer(reply, { total, epoch });
   }
 
   refuse(status: Refused): Promise<void> {

@@ -41,7 +41,14 @@ export type RawRead =
 
 export type RawTakeReply =
   | string
-  | [seq: number, committed: number, left: number, orders: number, ...results: (number | string)[]];
+  | [
+      seq: number,
+      committed: number,
+      left: number,
+      orders: number,
+      returned: number,
+      ...results: (number | string)[],
+    ];
 /** A segment's fields; `null` if it is missing; the error if its key is not a hash. */
 export type RawAudit = (string | null)[] | string | null;
 export type RawRefillReply = string | [[total: number, moved: number, epoch: number], RawTakeReply];

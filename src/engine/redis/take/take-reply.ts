@@ -9,14 +9,14 @@ const SHORT: TakeResult = { kind: 'short' };
 /** @param orders how many were sent @throws BackendCorrupt */
 export function decodeTake(reply: RawTakeReply, orders: number): TakeReply {
   if (typeof reply === 'string') return { status: decodeStatus(reply) };
-  const [seq, committed, left, ordersSoFar, ...codes] = reply;
+  const [seq, committed, left, ordersSoFar, returned, ...codes] = reply;
   if (codes.length > 0 && codes.length !== orders)
     throw new BackendCorrupt(`${orders} orders got ${codes.length} answers`);
   const results = new Array<TakeResult>(orders).fill(TAKEN);
   for (const [i, code] of codes.entries()) {
     if (code !== 1) results[i] = code === 0 ? SHORT : decodeSettled(String(code));
   }
-  return { status: 'served', results, seq, committed, left, orders: ordersSoFar };
+  return { status: 'served', results, seq, committed, left, orders: ordersSoFar, returned };
 }
 
 function decodeStatus(status: string): Exclude<TakeReply['status'], 'served'> {

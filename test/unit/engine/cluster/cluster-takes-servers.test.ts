@@ -46,6 +46,7 @@ const servedWith = (...kinds: ('taken' | 'short')[]): TakeReply => ({
   committed: 0,
   left: 0,
   orders: 0,
+  returned: 0,
 });
 
 /** A server: when it is ready, what it answers, and what it was asked. */

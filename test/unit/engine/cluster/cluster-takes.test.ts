@@ -9,7 +9,15 @@ import { Keys } from '../../../../src/engine/redis/protocol/keys.ts';
 
 const OLD = 'redis://10.0.0.1:7001/';
 const NEW = 'redis://10.0.0.1:7002/';
-const SERVED: TakeReply = { status: 'served', results: [], seq: 1, committed: 0, left: 0, orders: 0 };
+const SERVED: TakeReply = {
+  status: 'served',
+  results: [],
+  seq: 1,
+  committed: 0,
+  left: 0,
+  orders: 0,
+  returned: 0,
+};
 const BATCH: TakeBatch = {
   saleId: 'sale',
   segment: 0,

@@ -52,7 +52,7 @@ function lockedTakes({
   const reply = ({ orders, fencingToken }: TakeBatch) => {
     sent.push({ ids: orders.map(({ orderId }) => orderId), token: fencingToken });
     const results = orders.map(() => ({ kind: 'taken' }) as const);
-    return { status: 'served', results, seq: 3, committed: 2, left: 1, orders: 4 } as const;
+    return { status: 'served', results, seq: 3, committed: 2, left: 1, orders: 4, returned: 5 } as const;
   };
   const store: TakeStore = {
     ready: true,
@@ -91,6 +91,7 @@ describe('takes under a lock', () => {
       committed: 2,
       left: 1,
       orders: 4,
+      returned: 5,
     });
     await takes.take(batchOf([order('3')], 7));
     expect(locked).toEqual(['0 for 500', '7 for 500']);

@@ -7,13 +7,14 @@ import { aLivePurchase, codesOf, type ToldPurchase } from '../../../support/engi
 type Step = (purchase: ToldPurchase) => void;
 
 const order = { orderId: '900', seq: 7 };
+const RETURNS = { generation: 1, units: 3 };
 
 /** How a purchase gets into each state. */
 const INTO: Readonly<Record<PurchaseState, readonly Step[]>> = {
   queued: [],
   parked: [(p) => p.park()],
   sent: [(p) => p.send()],
-  unconfirmed: [(p) => p.send(), (p) => p.lose()],
+  unconfirmed: [(p) => p.send(), (p) => p.lose(RETURNS)],
   taken: [(p) => p.send(), (p) => p.take(5, '1001', 1)],
   checking: [(p) => p.send(), (p) => p.take(5, '1001', 1), (p) => p.check()],
   settled: [(p) => p.refuse({ code: 'sold_out' })],
@@ -36,7 +37,7 @@ const TRANSITIONS: Readonly<Record<string, readonly [Step, Partial<Record<Purcha
       { queued: 'queued', parked: 'parked', unconfirmed: 'unconfirmed' },
     ],
     send: [(p) => p.send(), { queued: 'sent', parked: 'sent', sent: 'sent', unconfirmed: 'unconfirmed' }],
-    lose: [(p) => p.lose(), { sent: 'unconfirmed', unconfirmed: 'unconfirmed' }],
+    lose: [(p) => p.lose(RETURNS), { sent: 'unconfirmed', unconfirmed: 'unconfirmed' }],
     answered: [
       (p) => p.answered(),
       { queued: 'queued', parked: 'parked', sent: 'sent', unconfirmed: 'sent' },
@@ -178,6 +179,33 @@ describe('a purchase', () => {
   });
 });
 
+describe('an order that the buyer’s record does not hold', () => {
+  const more = { generation: 1, units: 4 };
+
+  it('may have ended if units came back since the reply to an attempt was lost', () => {
+    const purchase = aPurchaseThatIs('unconfirmed');
+    expect([RETURNS, more, { generation: 2, units: 3 }].map((now) => purchase.mayHaveEnded(now))).toEqual([
+      false,
+      true,
+      true,
+    ]);
+  });
+
+  it('may have ended since the first lost reply, not only since the last', () => {
+    const purchase = aPurchaseThatIs('unconfirmed');
+    purchase.lose(more);
+    expect(purchase.mayHaveEnded(more)).toBe(true);
+  });
+
+  it('was not taken if the segment has told so', () => {
+    const purchase = aPurchaseThatIs('unconfirmed');
+    purchase.answered();
+    expect(purchase.mayHaveEnded(more)).toBe(false);
+    purchase.lose(more);
+    expect(purchase.mayHaveEnded(more)).toBe(false);
+  });
+});
+
 describe('the trace of a purchase', () => {
   const traced = () => {
     const states: string[] = [];
@@ -197,7 +225,7 @@ describe('the trace of a purchase', () => {
     purchase.send();
     purchase.requeue();
     purchase.send();
-    purchase.lose();
+    purchase.lose(RETURNS);
     purchase.send();
     purchase.answered();
     purchase.take(5, '1001', 1);

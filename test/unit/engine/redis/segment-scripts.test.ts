@@ -655,7 +655,7 @@ describe('a refill and the take that needs it', () => {
     expect(run('purchase/refill-and-take', stored({}), keys, args)).toEqual([
       [
         [7, 4, 6],
-        [9, 6, 3, 26],
+        [9, 6, 3, 26, 1],
       ],
       {
         s: { left: '3', supplied: '14', seq: '9', tail: '11', orders: '26', taken: '4', 'lane:2': '501' },
@@ -700,7 +700,7 @@ it('takes from several segments are made each by itself', () => {
   const args = ['s', 't', 'u', 'v'].flatMap((each) => [attempt, `11 ${each} 1 `, '']);
   const [reply, written] = run('purchase/takes', stored, keys, args) as [unknown[], object];
   expect(reply).toEqual([
-    [9, 6, 6, 26],
+    [9, 6, 6, 26, 1],
     expect.stringMatching(/^error CORRUPT/),
     expect.stringMatching(/^error WRONGTYPE/),
     'paused',

@@ -4,7 +4,8 @@ import { type Hash, runScript, type Stored } from '../../../support/engine/run-s
 
 const SEGMENT: Hash = {
   ...{ generation: '4', state: 'open', left: '7', limit: '3', seq: '8', tail: '1008', committed: '6' },
-  ...{ committedOrders: '20', orders: '25', taken: '30', 'lane:2': '500', rules: 'r1' },
+  ...{ committedOrders: '20', orders: '25', taken: '30', returned: '5', 'lane:2': '500' },
+  rules: 'r1',
 };
 const LANE = 'lane:2';
 
@@ -49,13 +50,13 @@ describe('a take', () => {
     [
       'of one order for one unit',
       {},
-      [9, 6, 6, 26],
+      [9, 6, 6, 26, 5],
       { buyers: { anna: '11:1:9:' }, ...sold('6', '11', '26', '31'), ...entry('11 anna 1 ', '26') },
     ],
     [
       'of all units that are left',
       { lines: '11 anna 1 \n12 ben 1 ', segment: { left: '2' } },
-      [9, 6, 0, 27],
+      [9, 6, 0, 27, 5],
       {
         buyers: { anna: '11:1:9:', ben: '12:1:9:' },
         ...sold('0', '11', '27', '32'),
@@ -65,7 +66,7 @@ describe('a take', () => {
     [
       'with a note',
       { notes: '11 {"a":1}' },
-      [9, 6, 6, 26],
+      [9, 6, 6, 26, 5],
       {
         buyers: { anna: '11:1:9:' },
         ...sold('6', '11', '26', '31'),
@@ -75,7 +76,7 @@ describe('a take', () => {
     [
       'of orders for several units, and with a key',
       { lines: '11 anna 2 k1\n12 ben 1 ' },
-      [9, 6, 4, 27],
+      [9, 6, 4, 27, 5],
       {
         buyers: { anna: '11:2:9:k1', ben: '12:1:9:' },
         ...sold('4', '11', '27', '33'),
@@ -85,13 +86,13 @@ describe('a take', () => {
     [
       'of one order for all units that are left, up to the limit',
       { lines: '11 anna 3 ', segment: { left: '3' } },
-      [9, 6, 0, 26],
+      [9, 6, 0, 26, 5],
       { buyers: { anna: '11:3:9:' }, ...sold('0', '11', '26', '33'), ...entry('11 anna 3 ', '26') },
     ],
     [
       'of a buyer who has bought before, up to the limit',
       { lines: '11 anna 1 ', buyers: { anna: '9:1:2:k0 10:1:3:' } },
-      [9, 6, 6, 26],
+      [9, 6, 6, 26, 5],
       {
         buyers: { anna: '9:1:2:k0 10:1:3: 11:1:9:' },
         ...sold('6', '11', '26', '31'),
@@ -101,7 +102,7 @@ describe('a take', () => {
     [
       'of two orders of one buyer',
       { lines: '11 anna 1 \n12 anna 1 ' },
-      [9, 6, 5, 27],
+      [9, 6, 5, 27, 5],
       {
         buyers: { anna: '11:1:9: 12:1:9:' },
         ...sold('5', '11', '27', '32'),
@@ -111,7 +112,7 @@ describe('a take', () => {
     [
       'of two orders of one buyer, of which only one is within the limit',
       { lines: '11 anna 2 \n12 anna 2 \n13 ben 1 ' },
-      [9, 6, 4, 27, 1, 'limit 11', 1],
+      [9, 6, 4, 27, 5, 1, 'limit 11', 1],
       {
         buyers: { anna: '11:2:9:', ben: '13:1:9:' },
         ...sold('4', '11', '27', '33'),
@@ -121,7 +122,7 @@ describe('a take', () => {
     [
       'of an order twice, and another order under the same key',
       { lines: '11 anna 1 k1\n11 anna 1 k1\n12 anna 1 k1\n13 anna 2 k1' },
-      [9, 6, 6, 26, 1, 'replay 11 1 9', 'replay 11 1 9', 'mismatch 11 1'],
+      [9, 6, 6, 26, 5, 1, 'replay 11 1 9', 'replay 11 1 9', 'mismatch 11 1'],
       {
         buyers: { anna: '11:1:9:k1' },
         ...sold('6', '11', '26', '31'),
@@ -131,13 +132,13 @@ describe('a take', () => {
     [
       'of orders that the buyer has, by id, by key, and for other units',
       { lines: '9 anna 1 \n12 anna 1 k0\n9 anna 2 \n13 anna 2 k0', buyers: { anna: '9:1:2:k0' } },
-      [9, 6, 7, 25, 'replay 9 1 2', 'replay 9 1 2', 'mismatch 9 1', 'mismatch 9 1'],
+      [9, 6, 7, 25, 5, 'replay 9 1 2', 'replay 9 1 2', 'mismatch 9 1', 'mismatch 9 1'],
       NOTHING_BUT_TICKET,
     ],
     [
       'of a repeated order without a key, beside one without a key',
       { lines: '12 anna 1 ', buyers: { anna: '9:1:2:' } },
-      [9, 6, 6, 26],
+      [9, 6, 6, 26, 5],
       {
         buyers: { anna: '9:1:2: 12:1:9:' },
         ...sold('6', '12', '26', '31'),
@@ -150,7 +151,7 @@ describe('a take', () => {
         lines: '11 anna 1 k1\n12 anna 1 \n13 anna 1 \n11 anna 1 \n14 anna 1 k1',
         buyers: { anna: '9:1:2:k0' },
       },
-      [9, 6, 5, 27, 1, 1, 'limit 9 11 12', 'replay 11 1 9', 'replay 11 1 9'],
+      [9, 6, 5, 27, 5, 1, 1, 'limit 9 11 12', 'replay 11 1 9', 'replay 11 1 9'],
       {
         buyers: { anna: '9:1:2:k0 11:1:9:k1 12:1:9:' },
         ...sold('5', '11', '27', '32'),
@@ -160,19 +161,19 @@ describe('a take', () => {
     [
       'beyond the limit, without an order of the buyer',
       { lines: '11 anna 4 ' },
-      [9, 6, 7, 25, 'limit '],
+      [9, 6, 7, 25, 5, 'limit '],
       NOTHING_BUT_TICKET,
     ],
     [
       'beyond the limit, which names at most 20 orders',
       { buyers: { anna: MANY_IDS.map((id) => `${id}:1:2:`).join(' ') } },
-      [9, 6, 7, 25, `limit ${MANY_IDS.slice(0, 20).join(' ')}`],
+      [9, 6, 7, 25, 5, `limit ${MANY_IDS.slice(0, 20).join(' ')}`],
       NOTHING_BUT_TICKET,
     ],
     [
       'of more units than are left, and of fewer',
       { lines: '11 anna 3 k1\n12 ben 2 k2', segment: { left: '2' } },
-      [9, 6, 0, 26, 0, 1],
+      [9, 6, 0, 26, 5, 0, 1],
       {
         buyers: { ben: '12:2:9:k2' },
         ...sold('0', '12', '26', '32'),
@@ -182,7 +183,7 @@ describe('a take', () => {
     [
       'of plain orders, one of which finds no units left',
       { lines: '11 anna 1 \n12 ben 1 ', segment: { left: '1' } },
-      [9, 6, 0, 26, 1, 0],
+      [9, 6, 0, 26, 5, 1, 0],
       {
         buyers: { anna: '11:1:9:' },
         ...sold('0', '11', '26', '31'),
@@ -192,26 +193,32 @@ describe('a take', () => {
     [
       'that no order passes, because nothing is left',
       { segment: { left: '0' } },
-      [9, 6, 0, 25, 0],
+      [9, 6, 0, 25, 5, 0],
       NOTHING_BUT_TICKET,
     ],
     [
       'of plain orders under the limit 0',
       { segment: { limit: '0' } },
-      [9, 6, 7, 25, 'limit '],
+      [9, 6, 7, 25, 5, 'limit '],
       NOTHING_BUT_TICKET,
     ],
-    ['of nothing', { lines: '' }, [9, 6, 7, 25], NOTHING_BUT_TICKET],
+    ['of nothing', { lines: '' }, [9, 6, 7, 25, 5], NOTHING_BUT_TICKET],
+    [
+      'from a segment that an old version has built, which counts no returns',
+      { lines: '', segment: { returned: null } },
+      [9, 6, 7, 25, 0],
+      NOTHING_BUT_TICKET,
+    ],
     [
       'that fills the log',
       { attempt: { maxLogOrders: 6 } },
-      [9, 6, 6, 26],
+      [9, 6, 6, 26, 5],
       { buyers: { anna: '11:1:9:' }, ...sold('6', '11', '26', '31'), ...entry('11 anna 1 ', '26') },
     ],
     [
       'by a lane that is new to the segment, and knows no entry',
       { attempt: { lane: 3, answered: 0, knownSeq: 0, knownTail: '', knownOrders: 0, rules: '' } },
-      [9, 6, 6, 26],
+      [9, 6, 6, 26, 5],
       {
         buyers: { anna: '11:1:9:' },
         segment: { left: '6', seq: '9', tail: '11', orders: '26', taken: '31', 'lane:3': '501' },
@@ -221,7 +228,7 @@ describe('a take', () => {
     [
       'with the first ticket of a lane',
       { attempt: { lane: 3, ticket: 1, answered: 0 } },
-      [9, 6, 6, 26],
+      [9, 6, 6, 26, 5],
       {
         buyers: { anna: '11:1:9:' },
         segment: { left: '6', seq: '9', tail: '11', orders: '26', taken: '31', 'lane:3': '1' },
@@ -231,13 +238,13 @@ describe('a take', () => {
     [
       'by a lane that knows an older entry, from a segment without rules',
       { attempt: { knownSeq: 7, knownTail: '1007' }, segment: { rules: null } },
-      [9, 6, 6, 26],
+      [9, 6, 6, 26, 5],
       { buyers: { anna: '11:1:9:' }, ...sold('6', '11', '26', '31'), ...entry('11 anna 1 ', '26') },
     ],
     [
       'by a lane whose newer ticket was not answered',
       { segment: { [LANE]: '500' }, attempt: { answered: 499 } },
-      [9, 6, 6, 26],
+      [9, 6, 6, 26, 5],
       { buyers: { anna: '11:1:9:' }, ...sold('6', '11', '26', '31'), ...entry('11 anna 1 ', '26') },
     ],
   ])('%s', (_, spec, reply, written) => {
@@ -251,7 +258,7 @@ describe('a take', () => {
       segment: { seq: '0', tail: '', orders: '0', committedOrders: '0', taken: '0', committed: '0' },
       attempt: { knownSeq: 0, knownTail: '', knownOrders: 0 },
     });
-    expect(run.reply).toEqual([1, 0, 6, 1]);
+    expect(run.reply).toEqual([1, 0, 6, 1, 5]);
     expect(run.written).toEqual({
       buyers: { anna: '11:1:1:' },
       segment: { left: '6', seq: '1', tail: '11', orders: '1', taken: '1', [LANE]: '501' },

@@ -19,7 +19,7 @@
   Output
     a status: 'stale' | 'loaded' | 'frozen' | 'lost' | 'paused' | 'closed' | 'outdated' | 'busy' | 'superseded', or the
     segment's state if this version does not know it ('no state' if it has none); then nothing was written, except the
-    mark with 'lost'. Otherwise { seq, committed, left, orders so far, result… }, without
+    mark with 'lost'. Otherwise { seq, committed, left, orders so far, units given back so far, result… }, without
     results if all orders were taken, else with one per order: 1 taken, 0 short, or a string:
     'replay orderId quantity seq' | 'mismatch orderId quantity' | 'limit orderId…' (20 at most)
 ]]
@@ -30,15 +30,15 @@ if not generation then return redis.error_reply('BADARG the attempt ' .. ARGV[1]
 local lines, notes = ARGV[2], ARGV[3]
 lane, maxLogOrders, answered = 'lane:' .. lane, tonumber(maxLogOrders), tonumber(answered)
 knownSeq, knownOrders = tonumber(knownSeq), tonumber(knownOrders)
-local HEADER = 4
+local HEADER = 5
 
 local now = redis.call('HMGET', segment, 'generation', 'state', 'left', 'limit', 'seq', 'tail', 'committed',
-  'committedOrders', 'orders', 'taken', lane, 'rules')
+  'committedOrders', 'orders', 'taken', lane, 'rules', 'returned')
 if now[1] ~= generation then return 'stale' end
 if now[2] ~= 'open' and now[2] ~= 'paused' and now[2] ~= 'closed' then return now[2] or 'no state' end
 local function whole(field) return tonumber(string.match(now[field] or '', '^%d+$')) end
 local left, limit, last, tail, committed = whole(3), whole(4), whole(5), now[6], whole(7)
-local committedOrders, orders, taken = whole(8), whole(9), whole(10)
+local committedOrders, orders, taken, returned = whole(8), whole(9), whole(10), whole(13) or 0
 if not (left and limit and last and tail and committed and committedOrders and orders and taken) then
   return redis.error_reply('CORRUPT a counter of the segment is missing or not a number')
 end
@@ -52,7 +52,7 @@ if rules ~= '' and now[12] and now[12] ~= rules then return 'outdated' end
 if remembered >= tonumber(ticket) then return 'superseded' end
 if lines == '' then
   redis.call('HSET', segment, lane, ticket)
-  return { last + 1, committed, left, orders }
+  return { last + 1, committed, left, orders, returned }
 end
 
 --include parts/batch-lines
@@ -63,7 +63,7 @@ local held = redis.call('HMGET', buyers, unpack(names))
 
 -- Numbers are formatted once per batch: Lua's own conversion costs more than the rest of an order.
 local seq, seqText = last + 1, string.format('%d', last + 1)
-local reply, logged, firstId, all = { seq, committed, left, orders }, {}, nil, true
+local reply, logged, firstId, all = { seq, committed, left, orders, returned }, {}, nil, true
 -- Buyers and their records in turn, and where in this list each buyer's record is.
 local writes, place = {}, {}
 
@@ -115,6 +115,6 @@ if not firstId then
   return reply
 end
 --include parts/write-batch
-if all then return { seq, committed, left, orders } end
+if all then return { seq, committed, left, orders, returned } end
 reply[3], reply[4] = left, orders
 return reply

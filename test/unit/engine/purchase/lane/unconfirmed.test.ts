@@ -1,6 +1,6 @@
 /** A batch without a reply: it may have been executed, so it is sent again. */
 import { describe, expect, it, vi } from 'vitest';
-import type { TakeReply } from '../../../../../src/engine/contract.ts';
+import type { TakeReply, TakeResult } from '../../../../../src/engine/contract.ts';
 import { monotonicMs } from '../../../../../src/lib/monotonic.ts';
 import { elapse } from '../../../../support/engine/frozen-time.ts';
 import {
@@ -214,6 +214,33 @@ describe('an unconfirmed batch', () => {
     await again.serve([SHORT]);
     await (await takes.next()).refuse('paused');
     expect(codesOf([anna])).toEqual(['paused']);
+  });
+
+  it.each<[string, TakeResult]>([
+    ['is short of units', SHORT],
+    ['counts the limit as reached', { kind: 'limit', orderIds: ['900'] }],
+  ])('is unknown if units came back meanwhile and its segment %s: they may be its own', async (_, result) => {
+    const { anna, again } = await unconfirmed();
+    await again.serve([result], { returned: 1 });
+    expect(codesOf([anna])).toEqual(['unknown']);
+    buy('ben');
+    await (await takes.next()).serve([{ kind: 'limit', orderIds: [] }], { returned: 2 });
+  });
+
+  it('is refused as any other if no units came back since the last reply before it', async () => {
+    const cleo = buy('cleo');
+    await (await takes.next()).serve([{ kind: 'limit', orderIds: [] }], { returned: 7 });
+    const { anna, again } = await unconfirmed();
+    await again.serve([{ kind: 'limit', orderIds: [] }], { returned: 7 });
+    expect(codesOf([cleo, anna])).toEqual(['limit_reached', 'limit_reached']);
+  });
+
+  it('waits for its commit if it is taken again: Postgres knows whether the order was there before', async () => {
+    const { anna, again } = await unconfirmed();
+    await again.serve([TAKEN], { seq: 3, returned: 1 });
+    expect(codesOf([anna])).toEqual(['waits']);
+    advance(3);
+    expect(codesOf([anna])).toEqual(['committed']);
   });
 
   it('is committed if the first attempt was executed and the cursor has passed it', async () => {

@@ -9,7 +9,7 @@ import { RedisTakes, unitsTaken } from '../../../../../src/engine/redis/take/red
 import { FakeRedis, type Ran } from '../../../../support/engine/fake-redis.ts';
 
 const LIMITS = { takeTimeoutMs: 60_000, maxLogOrders: 100 };
-const SERVED = [9, 6, 4, 27];
+const SERVED = [9, 6, 4, 27, 5];
 
 /** The number of segments of each script that was run. */
 const sizesOf = ({ ran }: FakeRedis) =>
@@ -97,7 +97,7 @@ describe('a refill with a take', () => {
     takesWith(() => reply).takes.refillAndTake(batch, 2);
 
   it('says how many units are left in the whole sale', async () => {
-    const raw = [9, 6, 4, 27, 1, 'replay 12 2 3', 0];
+    const raw = [9, 6, 4, 27, 5, 1, 'replay 12 2 3', 0];
     const reply = await refill([[10, 3, 7], raw]);
     expect(reply).toMatchObject({
       status: 'refilled',
@@ -125,7 +125,15 @@ it('only orders that were taken count as taken', () => {
     { kind: 'taken' },
     { kind: 'replay', orderId: '14', quantity: 2, seq: 1 },
   ] as const;
-  const reply: TakeReply = { status: 'served', results, seq: 1, committed: 0, left: 0, orders: 2 };
+  const reply: TakeReply = {
+    status: 'served',
+    results,
+    seq: 1,
+    committed: 0,
+    left: 0,
+    orders: 2,
+    returned: 0,
+  };
   expect(unitsTaken(reply, batchOf(0, 4))).toBe(4);
   expect(unitsTaken({ status: 'busy' }, batchOf(0, 4))).toBe(0);
 });

@@ -6,14 +6,14 @@ import type { RawTakeReply } from '../../../../../src/engine/redis/protocol/scri
 import { decodeTake } from '../../../../../src/engine/redis/take/take-reply.ts';
 
 describe('a take that was served', () => {
-  const served = { status: 'served', seq: 9, committed: 6, left: 4, orders: 27 };
+  const served = { status: 'served', seq: 9, committed: 6, left: 4, orders: 27, returned: 5 };
 
   it.each<[string, RawTakeReply, number, object[]]>([
-    ['without answers has taken all orders', [9, 6, 4, 27], 2, [{ kind: 'taken' }, { kind: 'taken' }]],
-    ['of no orders has no results', [9, 6, 4, 27], 0, []],
+    ['without answers has taken all orders', [9, 6, 4, 27, 5], 2, [{ kind: 'taken' }, { kind: 'taken' }]],
+    ['of no orders has no results', [9, 6, 4, 27, 5], 0, []],
     [
       'has an answer for each order',
-      [9, 6, 4, 27, 1, 0, 'replay 11 2 3', 'mismatch 12 4', 'limit 13 14', 'limit '],
+      [9, 6, 4, 27, 5, 1, 0, 'replay 11 2 3', 'mismatch 12 4', 'limit 13 14', 'limit '],
       6,
       [
         { kind: 'taken' },
@@ -29,10 +29,10 @@ describe('a take that was served', () => {
   });
 
   it.each<[string, RawTakeReply, number]>([
-    ['fewer answers than orders', [9, 6, 4, 27, 1], 2],
-    ['more answers than orders', [9, 6, 4, 27, 1, 1, 0], 2],
-    ['an answer that no version gives', [9, 6, 4, 27, 1, 'refund 7'], 2],
-    ['a number that is no answer', [9, 6, 4, 27, 2], 1],
+    ['fewer answers than orders', [9, 6, 4, 27, 5, 1], 2],
+    ['more answers than orders', [9, 6, 4, 27, 5, 1, 1, 0], 2],
+    ['an answer that no version gives', [9, 6, 4, 27, 5, 1, 'refund 7'], 2],
+    ['a number that is no answer', [9, 6, 4, 27, 5, 2], 1],
   ])('with %s is invalid', (_, reply, orders) => {
     expect(() => decodeTake(reply, orders)).toThrow(BackendCorrupt);
   });
