@@ -46,7 +46,15 @@ onEachBackend((stage) => {
       const [anna] = await sale.sellEach(1);
       const newest = { seq: 1, tail: anna!.orderId, orders: 1 };
       const reply = served(await sale.take([], 0, { newest }));
-      expect(reply).toEqual({ status: 'served', results: [], seq: 2, committed: 0, left: 1, orders: 1, returned: 0 });
+      expect(reply).toEqual({
+        status: 'served',
+        results: [],
+        seq: 2,
+        committed: 0,
+        left: 1,
+        orders: 1,
+        returned: 0,
+      });
       expect(kinds(await sale.take([sale.order('ben')], 0, { newest }))).toEqual(['taken']);
     });
 

@@ -66,7 +66,11 @@ export const MUTATIONS: readonly Mutation[] = [
   mutation(
     'lane: a lost reply counts as a refusal',
     'lostReplies',
-    edit('engine/purchase/settle.ts', 'if (error instanceof OutcomeUnknown) purchase.lose(this.#returns);', ''),
+    edit(
+      'engine/purchase/settle.ts',
+      'if (error instanceof OutcomeUnknown) purchase.lose(this.#returns);',
+      '',
+    ),
   ),
   mutation(
     'lane: an order that has ended counts as never taken',
