@@ -7,8 +7,9 @@ const MAX_ATTEMPTS = 5;
  * Runs a transaction, and repeats it if Postgres ends it to resolve a deadlock: then it has changed nothing.
  *
  * Transactions that change orders lock the orders' rows before the sale's row, so deadlocks do not happen in ordinary
- * work. But applying a batch piece by piece (sync/apply/apply-each.ts) holds the sale's row while it inserts orders,
- * whose rows other transactions may have locked.
+ * work. Two transactions lock the sale's row first, and then orders whose rows others may have locked: a batch that is
+ * applied piece by piece (sync/apply/apply-each.ts), and the resume of a sale with a queue, which renews the offers
+ * (sales/sale-changes.ts).
  */
 export async function despiteDeadlocks<T>(transaction: () => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {

@@ -12,6 +12,7 @@ import { QUEUE_DEFAULTS } from '../engine/sale/queue-json.ts';
 import { EDITS, type SaleChange, type SaleEdit } from '../engine/sale/sale-change.ts';
 import { WrongState } from '../operations/sale-operations.ts';
 import type { Database } from '../postgres/database.ts';
+import { despiteDeadlocks } from '../postgres/deadlock.ts';
 import { refuseBesideOlderNodes } from '../postgres/older-nodes.ts';
 import { type NewMovement, readWantedSegments, writeMovement } from './ledger.ts';
 import { changeQueue } from './queue-change.ts';
@@ -46,11 +47,13 @@ export async function makeChange(
   change: PlainChange,
   author: Author,
 ): Promise<void> {
-  await db.transaction(async (trx) => {
-    const row = await lockSale(trx, saleId);
-    const movement = await applyTo(trx, row, change);
-    if (movement) await writeMovement(trx, { saleId, generation: row.generation, ...movement }, author);
-  });
+  await despiteDeadlocks(() =>
+    db.transaction(async (trx) => {
+      const row = await lockSale(trx, saleId);
+      const movement = await applyTo(trx, row, change);
+      if (movement) await writeMovement(trx, { saleId, generation: row.generation, ...movement }, author);
+    }),
+  );
 }
 
 /** Locks the row of a sale that is to be changed until the transaction ends. @throws UnknownSale, SaleArchived */

@@ -12,6 +12,7 @@ import { applyEach } from '../../../src/sync/apply/apply-each.ts';
 import { batchOf } from '../../../src/sync/apply/batch.ts';
 import { BY } from '../../support/author.ts';
 import { emptyDatabase, until } from '../../support/fixtures.ts';
+import { offered, QUEUE, queued } from '../../support/shop/queue.ts';
 import { buyers, Shop } from '../../support/shop/shop.ts';
 
 let shop: Shop;
@@ -111,6 +112,22 @@ describe('the victim of a deadlock is repeated', () => {
     if (kind === 'expire') await expireOrders(shop.db, 10);
     const status = { cancel: 'cancelled', expire: 'expired' }[kind];
     expect(await rows(shop.db, 'SELECT status FROM orders')).toEqual([{ status }]);
+  });
+
+  test('the resume of a sale with a queue', async () => {
+    const { id } = await shop.sell({ stock: 1, ...QUEUE });
+    await queued(shop, id, ['anna']);
+    await shop.startSync();
+    shop.startHead((await shop.startEngine()).take);
+    const orderId = await offered(shop, id, 'anna');
+    await shop.service.change(id, { action: 'pause' }, BY);
+    const other = await patient();
+    await other.raw('SELECT 1 FROM orders WHERE order_id = ? FOR UPDATE', [orderId]);
+    const resumed = shop.service.change(id, { action: 'resume' }, BY);
+    await blocked(1);
+    await other.raw('SELECT 1 FROM sales WHERE id = ? FOR UPDATE', [id]);
+    await other.commit();
+    expect(await resumed).toMatchObject({ state: 'open' });
   });
 
   test('a batch that is applied in parts', async () => {
