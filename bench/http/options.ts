@@ -63,13 +63,15 @@ export interface HttpParameters extends Parameters<typeof OPTIONS> {
   /** Ascending. The results for the last one are the headline, the others are the sweep. */
   readonly connections: readonly number[];
   readonly compare: Build | undefined;
+  /** The segments of the sales of a second node with the same build; `undefined`: there is no such node. */
+  readonly otherSegments: number | undefined;
   /** The share of purchases that a second node traces, 0 to 1; `undefined`: there is no such node. */
   readonly traces: number | undefined;
 }
 
 /** Whether there is a second node, which goes through the same phases. */
-export function isCompared({ compare, traces }: HttpParameters): boolean {
-  return compare !== undefined || traces !== undefined;
+export function isCompared({ compare, otherSegments, traces }: HttpParameters): boolean {
+  return compare !== undefined || otherSegments !== undefined || traces !== undefined;
 }
 
 /** A build of the product, and flags of `stockade serve` that only its node has. */
@@ -109,23 +111,34 @@ export function readOptions(argv: readonly string[]): HttpInvocation {
         'a second node, which traces this share of its purchases, 0 to 1, and sends them to a collector; in turns with this one',
       )
         .argParser(readShare)
+        .conflicts(['compare', 'otherSegments']),
+    )
+    .addOption(
+      new Option(
+        '--other-segments <n>',
+        'a second node with the same build, whose sales have this many segments; in turns with this one',
+      )
+        .argParser(readSegments)
         .conflicts('compare'),
     );
   const { parameters, json } = parseOptions(program, OPTIONS, argv);
-  const { tiny, connections, compare, traces } = program.opts<{
+  const { tiny, connections, compare, otherSegments, traces } = program.opts<{
     tiny?: boolean;
     connections?: number[];
     compare?: Build;
+    otherSegments?: number;
     traces?: number;
   }>();
   const fallback = tiny ? TINY_CONNECTIONS : DEFAULT_CONNECTIONS;
-  return { parameters: { ...parameters, connections: connections ?? fallback, compare, traces }, json };
+  const compared = { compare, otherSegments, traces };
+  return { parameters: { ...parameters, connections: connections ?? fallback, ...compared }, json };
 }
 
 export function describeParameters(parameters: HttpParameters): string {
-  const { connections, compare, traces } = parameters;
+  const { connections, compare, otherSegments, traces } = parameters;
   const words = [`--connections ${connections}`, parametersText(OPTIONS, parameters)];
   if (compare) words.push(`--compare ${compare.label}`);
+  if (otherSegments !== undefined) words.push(`--other-segments ${otherSegments}`);
   if (traces !== undefined) words.push(`--traces ${traces}`);
   return words.join(' ');
 }
@@ -138,6 +151,13 @@ function connectionList(text: string): number[] {
   throw new InvalidArgumentError(
     `It must be whole numbers from 1 to ${MOST_CONNECTIONS}, with commas between.`,
   );
+}
+
+function readSegments(text: string): number {
+  const { least, most } = SEGMENTS;
+  const segments = /^\d+$/.test(text) ? Number(text) : Number.NaN;
+  if (segments >= least && segments <= most) return segments;
+  throw new InvalidArgumentError(`It must be a whole number from ${least} to ${most}.`);
 }
 
 function readShare(text: string): number {

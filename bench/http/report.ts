@@ -126,7 +126,7 @@ function drainLines(drain: PhaseFigures['drain']): string[] {
 
 function comparisonLine(title: string, { nodeCpu, cpu }: ReturnType<typeof compare>): string {
   if (!nodeCpu || !cpu) return `${title}: this system reports no processor time, so nothing can be compared`;
-  return `${title}: this build costs ${spreadText(cpu)} of the other's processor time, ${spreadText(nodeCpu)} of Node's`;
+  return `${title}: this node costs ${spreadText(cpu)} of the other's processor time, ${spreadText(nodeCpu)} of Node's`;
 }
 
 function spansText(spans: Readonly<Record<string, number>>): string {

@@ -15,7 +15,7 @@ import { readTraffic } from './traffic.ts';
 const ECHO_SERVER = fileURLToPath(new URL('./echo-server.mjs', import.meta.url));
 const COLLECTOR = fileURLToPath(new URL('./collector.mjs', import.meta.url));
 
-/** This build, and the node it is compared with. */
+/** This node, and the node it is compared with. */
 export type CandidateName = 'this' | 'other';
 
 export class Stage {
@@ -41,7 +41,7 @@ export class Stage {
   }
 
   static async start(parameters: HttpParameters, teardown: Teardown): Promise<Stage> {
-    const { workers, compare, traces } = parameters;
+    const { workers, compare, otherSegments, traces } = parameters;
     note('Starting Redis, Postgres, the nodes and the echo server');
     const stores = await startStoreServers(teardown, ...NO_REWRITE_OF_AOF);
     const nodes = new Map<CandidateName, StockadeNode>();
@@ -52,6 +52,7 @@ export class Stage {
     };
     await add('this', {});
     if (compare) await add('other', compare);
+    if (otherSegments !== undefined) await add('other', {});
     if (traces !== undefined) await add('other', { flags: await tracing(traces, teardown) });
     const port = await freePort();
     const program = await NodeProgram.start('echo', [ECHO_SERVER, String(workers), String(port)]);
@@ -80,7 +81,9 @@ export class Stage {
     const node = this.#nodes.get(name)!;
     const saleId = `${phase.outcome}-${connections}-${number}`;
     this.#sold.push({ node, saleId });
-    await node.createSale({ id: saleId, stock: phase.stock, segments: this.#parameters.segments });
+    const { segments: usual, otherSegments = usual } = this.#parameters;
+    const segments = name === 'other' ? otherSegments : usual;
+    await node.createSale({ id: saleId, stock: phase.stock, segments });
     if (phase.outcome === 'sold_out') await node.sellOut(saleId);
     const { redis, postgres } = this.#stores;
     await checkpoint(postgres);

@@ -80,6 +80,14 @@ describe('bench:http', () => {
   });
 });
 
+describe('bench:http --other-segments', () => {
+  it('compares sales of two numbers of segments', async () => {
+    const result = JSON.parse(await runTiny('http', '--segments', '2', '--other-segments', '1'));
+    expect(result.parameters).toMatchObject({ segments: 2, otherSegments: 1 });
+    expect(result.compared.committed.other).toMatchObject({ takeOrders: positive });
+  });
+});
+
 describe('bench:http --traces', () => {
   it('compares a node that traces nothing with one that traces all purchases', async () => {
     const result = JSON.parse(await runTiny('http', '--traces', '1'));
