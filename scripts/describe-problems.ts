@@ -1,11 +1,11 @@
 /**
- * Writes into the descriptions of both ports what follows from the table of codes (src/http/server/problem-kinds.ts): an example
+ * Writes into the descriptions of both ports what follows from the table of codes (src/http/server/replies/problem-kinds.ts): an example
  * of each problem, and at each answer the examples of the codes that it may have. `npm run generate` runs this.
  */
 import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { kindOf, type ProblemCode, typeOf } from '../src/http/server/problem-kinds.ts';
+import { kindOf, type ProblemCode, typeOf } from '../src/http/server/replies/problem-kinds.ts';
 
 export const DESCRIPTIONS = ['docs/openapi.json', 'docs/openapi-ops.json'];
 

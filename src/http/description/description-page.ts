@@ -1,6 +1,6 @@
 /** The description of a port as a page: routes by tag, with what they take and what they answer. It needs no script. */
 import type { KeptReply } from '../server/conditional.ts';
-import { isProblemCode, kindOf, typeOf } from '../server/problem-kinds.ts';
+import { isProblemCode, kindOf, typeOf } from '../server/replies/problem-kinds.ts';
 import {
   type Description,
   type Example,

@@ -5,8 +5,8 @@
 import { KeptReply } from '../server/conditional.ts';
 import type { Handler } from '../server/exchange.ts';
 import type { Method } from '../server/http-server.ts';
-import { problem } from '../server/problem.ts';
-import { isProblemCode, type ProblemCode } from '../server/problem-kinds.ts';
+import { problem } from '../server/replies/problem.ts';
+import { isProblemCode, type ProblemCode } from '../server/replies/problem-kinds.ts';
 import type { Router } from '../server/router.ts';
 import { type Description, type PortName, readDescription } from './description.ts';
 import { descriptionPage } from './description-page.ts';

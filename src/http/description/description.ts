@@ -1,6 +1,6 @@
 /** The description of a port (docs/openapi.json, docs/openapi-ops.json), as far as the port's pages need to know its form. */
 import { readFileSync } from 'node:fs';
-import type { ProblemCode } from '../server/problem-kinds.ts';
+import type { ProblemCode } from '../server/replies/problem-kinds.ts';
 
 export type PortName = 'public' | 'ops';
 

@@ -1,6 +1,6 @@
 /** The pages to which the `type` of a problem leads: what the code means, and what a client should do. */
 import type { KeptReply } from '../server/conditional.ts';
-import { kindOf, type ProblemCode, typeOf } from '../server/problem-kinds.ts';
+import { kindOf, type ProblemCode, typeOf } from '../server/replies/problem-kinds.ts';
 import { html, page, prose } from './html.ts';
 
 /** One code. @param example an answer, as the port's description has it */

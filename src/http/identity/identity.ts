@@ -1,7 +1,9 @@
 import { errors, type JWTVerifyGetKey, jwtVerify } from 'jose';
 import { ID_PATTERN, MAX_ID_CHARACTERS } from '../../engine/limits.ts';
 import type { HttpRequest } from '../server/http-request.ts';
-import { type ProblemCode, problem, type Reply } from '../server/problem.ts';
+import { problem } from '../server/replies/problem.ts';
+import type { ProblemCode } from '../server/replies/problem-kinds.ts';
+import type { Reply } from '../server/replies/reply.ts';
 import { bearerToken, CheckedTokens, digestOf, isCompact } from './bearer-token.ts';
 import { publishedKeys } from './key-set.ts';
 import { type Refused, unauthenticated } from './unauthenticated.ts';

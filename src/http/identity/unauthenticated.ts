@@ -5,7 +5,8 @@
  *   invalid  the credentials are malformed, forged, or not for this shop
  *   expired  the token was valid, and its time is over: a new one will do
  */
-import { problem, type Reply } from '../server/problem.ts';
+import { problem } from '../server/replies/problem.ts';
+import type { Reply } from '../server/replies/reply.ts';
 
 export interface Refused {
   readonly reason: 'missing' | 'invalid' | 'expired';

@@ -1,6 +1,6 @@
 /** Routes of the ops port for buyers. A buyer's id is in the body only: proxies write addresses to their logs. */
 import { type BuyerOperations, parseErasure } from '../../operations/buyer-operations.ts';
-import { json } from '../server/problem.ts';
+import { json } from '../server/replies/reply.ts';
 import type { Router } from '../server/router.ts';
 import type { Guarded } from './guard.ts';
 

@@ -12,7 +12,8 @@ import {
   type ConsolePicture,
   parseConsoleQuery,
 } from '../../operations/console/console-operations.ts';
-import { EVENT_STREAM, headOf, problem, type Reply } from '../server/problem.ts';
+import { problem } from '../server/replies/problem.ts';
+import { EVENT_STREAM, headOf, type Reply } from '../server/replies/reply.ts';
 import type { Router } from '../server/router.ts';
 import type { Guarded } from './guard.ts';
 

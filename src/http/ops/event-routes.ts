@@ -1,6 +1,6 @@
 /** Routes for order events that the webhook did not accept. */
 import type { EventOperations } from '../../operations/event-operations.ts';
-import { json } from '../server/problem.ts';
+import { json } from '../server/replies/reply.ts';
 import type { Router } from '../server/router.ts';
 import type { Guarded } from './guard.ts';
 

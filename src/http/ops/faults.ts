@@ -3,7 +3,9 @@ import { TooManyConsoles } from '../../operations/console/console-operations.ts'
 import { OrdersDiffer } from '../../operations/delete-operations.ts';
 import { MetRebuild } from '../../operations/operation-faults.ts';
 import { InsufficientStock, WrongState } from '../../operations/sale-operations.ts';
-import { isProblemCode, problem, type Reply } from '../server/problem.ts';
+import { problem } from '../server/replies/problem.ts';
+import { isProblemCode } from '../server/replies/problem-kinds.ts';
+import type { Reply } from '../server/replies/reply.ts';
 
 /**
  * The answer of the ops port to a failed operation. The status is 500 or above if the cause is the node or its stores, and

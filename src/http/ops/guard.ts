@@ -4,7 +4,7 @@ import { InvalidInput } from '../../engine/errors.ts';
 import { parseActor } from '../../engine/sale/author.ts';
 import { unauthenticated } from '../identity/unauthenticated.ts';
 import type { Exchange, Handler } from '../server/exchange.ts';
-import type { PiecedReply, Reply } from '../server/problem.ts';
+import type { PiecedReply, Reply } from '../server/replies/reply.ts';
 import { failure, isFault } from './faults.ts';
 
 const MAX_OPS_BODY_BYTES = 65_536;

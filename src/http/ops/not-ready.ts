@@ -1,4 +1,4 @@
-import { headOf, type Reply } from '../server/problem.ts';
+import { headOf, type Reply } from '../server/replies/reply.ts';
 
 const RETRY_LATER = { 'content-type': 'application/json', 'retry-after': '1' };
 

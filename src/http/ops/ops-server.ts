@@ -11,7 +11,7 @@ import { addDescriptionRoutes } from '../description/description-routes.ts';
 import type { Observer } from '../server/exchange.ts';
 import type { ListenOptions, OpenHttpServer } from '../server/http-server.ts';
 import type { Listener } from '../server/listener.ts';
-import { headOf, json, type Reply } from '../server/problem.ts';
+import { headOf, json, type Reply } from '../server/replies/reply.ts';
 import { Router } from '../server/router.ts';
 import { Traffic } from '../server/traffic.ts';
 import { addBuyerRoutes } from './buyer-routes.ts';

@@ -8,7 +8,7 @@ import type { OrderChange, OrderOperations } from '../../operations/order-operat
 import { type ExportFormat, parseOrderExport, parseOrderQuery } from '../../operations/order-query.ts';
 import { parseNotedChange } from '../orders/order-change-body.ts';
 import { orderReply } from '../orders/order-reply.ts';
-import { headOf, json } from '../server/problem.ts';
+import { headOf, json } from '../server/replies/reply.ts';
 import type { Router } from '../server/router.ts';
 import type { Action, Guarded } from './guard.ts';
 

@@ -7,7 +7,7 @@ import { Connections } from '../server/connections.ts';
 import type { Observer } from '../server/exchange.ts';
 import type { ListenOptions, OpenHttpServer } from '../server/http-server.ts';
 import type { Listener } from '../server/listener.ts';
-import { json, sentOften } from '../server/problem.ts';
+import { json, sentOften } from '../server/replies/reply.ts';
 import { Router } from '../server/router.ts';
 import { Traffic } from '../server/traffic.ts';
 import { notReadyReply } from './not-ready.ts';

@@ -6,7 +6,7 @@ import {
   parseQueueQuery,
   type QueueOperations,
 } from '../../operations/queue/queue-operations.ts';
-import { headOf, json } from '../server/problem.ts';
+import { headOf, json } from '../server/replies/reply.ts';
 import type { Router } from '../server/router.ts';
 import type { Guarded } from './guard.ts';
 

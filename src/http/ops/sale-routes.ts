@@ -5,7 +5,7 @@ import { queryValues } from '../../lib/url-query.ts';
 import { parseDeleteQuery } from '../../operations/delete-operations.ts';
 import { parseSaleQuery } from '../../operations/sale-list.ts';
 import type { SaleOperations } from '../../operations/sale-operations.ts';
-import { json } from '../server/problem.ts';
+import { json } from '../server/replies/reply.ts';
 import type { Router } from '../server/router.ts';
 import type { Guarded } from './guard.ts';
 

@@ -1,7 +1,7 @@
 /** Routes of the ops port that check or mend where a sale's units are. */
 import { InvalidInput } from '../../engine/errors.ts';
 import type { SaleOperations } from '../../operations/sale-operations.ts';
-import { json } from '../server/problem.ts';
+import { json } from '../server/replies/reply.ts';
 import type { Router } from '../server/router.ts';
 import type { Guarded } from './guard.ts';
 

@@ -1,6 +1,7 @@
 /** The HTTP answers to reading an order and to changing it. */
 import type { Order, OrderOutcome } from '../../operations/order-operations.ts';
-import { json, problem, type Reply } from '../server/problem.ts';
+import { problem } from '../server/replies/problem.ts';
+import { json, type Reply } from '../server/replies/reply.ts';
 
 const RETRY_LATER = { 'retry-after': '1' };
 const NOTHING_DONE = { detail: 'Nothing was changed. Send the request again.' };

@@ -16,7 +16,7 @@
  */
 import { monotonicMs } from '../../lib/monotonic.ts';
 import { rest } from '../../lib/rest.ts';
-import type { Push, PushedReply } from '../server/problem.ts';
+import type { Push, PushedReply } from '../server/replies/reply.ts';
 import {
   COMMENT,
   endEvent,

@@ -6,7 +6,9 @@ import type { OrderNote } from '../../engine/sale/order-note.ts';
 import { withTimeout } from '../../lib/with-timeout.ts';
 import type { Acceptance, Accepted } from '../../queue/offers.ts';
 import type { Observer } from '../server/exchange.ts';
-import { type ProblemCode, problem, type Reply } from '../server/problem.ts';
+import { problem } from '../server/replies/problem.ts';
+import type { ProblemCode } from '../server/replies/problem-kinds.ts';
+import type { Reply } from '../server/replies/reply.ts';
 import { outcomeReply } from './outcome-reply.ts';
 
 export interface OfferHost extends Observer {

@@ -10,7 +10,8 @@ import { refusal } from '../identity/identity.ts';
 import { parseOrderChange } from '../orders/order-change-body.ts';
 import { forBuyer, MAY_BE_DONE, orderReply } from '../orders/order-reply.ts';
 import type { Handler } from '../server/exchange.ts';
-import { problem, type Reply } from '../server/problem.ts';
+import { problem } from '../server/replies/problem.ts';
+import type { Reply } from '../server/replies/reply.ts';
 import { lookUp, type OrderHost } from './order-route.ts';
 
 export interface OrderChangeHost extends OrderHost {

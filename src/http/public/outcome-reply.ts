@@ -1,6 +1,7 @@
 /** The HTTP answer to each outcome of a purchase. */
 import type { Outcome, TokenFault } from '../../engine/contract.ts';
-import { headOf, problem, type Reply, sentOften } from '../server/problem.ts';
+import { problem } from '../server/replies/problem.ts';
+import { headOf, type Reply, sentOften } from '../server/replies/reply.ts';
 
 const JSON_TYPE = { 'content-type': 'application/json' };
 const CREATED = { status: 201, head: headOf(201, JSON_TYPE) };

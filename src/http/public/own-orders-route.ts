@@ -9,7 +9,8 @@ import { isPlace, type OwnPage, type OwnQuery } from '../../orders/own-orders.ts
 import { type Authenticate, refusal } from '../identity/identity.ts';
 import { forBuyer } from '../orders/order-reply.ts';
 import type { Handler, Observer } from '../server/exchange.ts';
-import { json, problem, type Reply } from '../server/problem.ts';
+import { problem } from '../server/replies/problem.ts';
+import { json, type Reply } from '../server/replies/reply.ts';
 
 export interface OwnOrdersHost extends Observer {
   readonly authenticate: Authenticate;

@@ -13,7 +13,8 @@ import { intervalMs, type RatePolicy } from '../../admission/rate-policy.ts';
 import { counted } from '../../lib/counted.ts';
 import type { Authenticate, Identity } from '../identity/identity.ts';
 import type { HttpRequest } from '../server/http-request.ts';
-import { problem, type Reply } from '../server/problem.ts';
+import { problem } from '../server/replies/problem.ts';
+import type { Reply } from '../server/replies/reply.ts';
 import type { Gate } from '../server/router.ts';
 
 export type LimitKind = 'address' | 'buyer';

@@ -1,6 +1,7 @@
 /** `GET /v1/sales/{saleId}/events`: the public facts about a sale whenever they change. */
 import type { Handler } from '../server/exchange.ts';
-import { headOf, problem, type Reply } from '../server/problem.ts';
+import { problem } from '../server/replies/problem.ts';
+import { headOf, type Reply } from '../server/replies/reply.ts';
 import { idOf, type LiveSales } from './live-sales.ts';
 import type { SaleReads } from './sale-reads.ts';
 

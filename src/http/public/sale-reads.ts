@@ -7,7 +7,8 @@ import { withTimeout } from '../../lib/with-timeout.ts';
 import type { DrawFacts } from '../../queue/buyers/draw-facts.ts';
 import { KeptReply } from '../server/conditional.ts';
 import type { Observer } from '../server/exchange.ts';
-import { problem, type Reply } from '../server/problem.ts';
+import { problem } from '../server/replies/problem.ts';
+import type { Reply } from '../server/replies/reply.ts';
 
 export interface SaleHost extends Observer {
   readSale(saleId: string): Promise<PublicSale | undefined>;

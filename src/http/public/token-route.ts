@@ -20,7 +20,9 @@ import { type Authenticate, type Identity, refusal } from '../identity/identity.
 import { type Body, MAX_BODY_BYTES } from '../server/body.ts';
 import type { Handler, Observer } from '../server/exchange.ts';
 import { parseObject, unknownField } from '../server/json-object.ts';
-import { json, type ProblemCode, problem, type Reply } from '../server/problem.ts';
+import { problem } from '../server/replies/problem.ts';
+import type { ProblemCode } from '../server/replies/problem-kinds.ts';
+import { json, type Reply } from '../server/replies/reply.ts';
 
 export interface TokenHost extends Observer {
   readonly authenticate: Authenticate;

@@ -1,6 +1,8 @@
 /** The body of a request: how a handler receives it, and why it may be refused. */
 import { isUtf8 } from 'node:buffer';
-import { type ProblemCode, problem, type Reply } from './problem.ts';
+import { problem } from './replies/problem.ts';
+import type { ProblemCode } from './replies/problem-kinds.ts';
+import type { Reply } from './replies/reply.ts';
 
 export const MAX_BODY_BYTES = 4_096;
 

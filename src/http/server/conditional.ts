@@ -1,6 +1,6 @@
 /** Answers that a client may keep: an entity tag, and `304` to a client that has the current answer (RFC 9110, 13.1.2). */
 import { createHash } from 'node:crypto';
-import { headOf, type Reply, sentOften } from './problem.ts';
+import { headOf, type Reply, sentOften } from './replies/reply.ts';
 
 const TAG_CHARACTERS = 16;
 /** One tag of a list. What is not a tag is passed over. */

@@ -11,7 +11,7 @@
  */
 import type { Origins } from '../../admission/origins.ts';
 import type { HttpRequest } from './http-request.ts';
-import { type HeadLines, headOf, linesOf, type Reply } from './problem.ts';
+import { type HeadLines, headOf, linesOf, type Reply } from './replies/reply.ts';
 
 /** What a page may send beyond what every page may. */
 const ALLOWED_HEADERS =

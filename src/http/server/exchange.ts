@@ -13,14 +13,8 @@
 import { type Body, type BodyReader, decode, MAX_BODY_BYTES, tooLarge } from './body.ts';
 import type { DeferredReply } from './deferred-replies.ts';
 import type { HttpRequest } from './http-request.ts';
-import {
-  type HeadLines,
-  type PiecedReply,
-  type Push,
-  type PushedReply,
-  problem,
-  type Reply,
-} from './problem.ts';
+import { problem } from './replies/problem.ts';
+import type { HeadLines, PiecedReply, Push, PushedReply, Reply } from './replies/reply.ts';
 import type { Traffic } from './traffic.ts';
 
 /** Size of the first buffer for a body that arrives in pieces. */

@@ -9,7 +9,8 @@
  * requests before they get here.
  */
 import type { HttpRequest } from './http-request.ts';
-import { problem, type Reply } from './problem.ts';
+import { problem } from './replies/problem.ts';
+import type { Reply } from './replies/reply.ts';
 
 const ENCODED = refusal('Transfer-Encoding is not supported: send the body with its Content-Length');
 const AMBIGUOUS = refusal('the length of the body must be given once, in digits');

@@ -8,7 +8,8 @@ import { misframed } from './framing.ts';
 import type { HttpRequest } from './http-request.ts';
 import type { HttpServer, ListenOptions, Method, OpenHttpServer } from './http-server.ts';
 import type { Listener } from './listener.ts';
-import { problem, type Reply } from './problem.ts';
+import { problem } from './replies/problem.ts';
+import type { Reply } from './replies/reply.ts';
 import type { Traffic } from './traffic.ts';
 
 /** Runs before any other work is done for a request. @returns the answer to a request that is refused */

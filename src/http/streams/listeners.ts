@@ -8,7 +8,7 @@
  */
 import { monotonicMs } from '../../lib/monotonic.ts';
 import { rest } from '../../lib/rest.ts';
-import { EVENT_STREAM, headOf, type Push } from '../server/problem.ts';
+import { EVENT_STREAM, headOf, type Push } from '../server/replies/reply.ts';
 
 export const STREAM_HEAD = headOf(200, EVENT_STREAM);
 export const COMMENT = Buffer.from(':\n\n');

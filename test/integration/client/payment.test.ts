@@ -12,7 +12,7 @@ import { refundOrder, settle, sweep } from '../../../examples/payment/settle.js'
 // @ts-expect-error The example is JavaScript.
 import { StandIn } from '../../../examples/payment/stand-in.js';
 import { OperatorClient } from '../../../src/client/index.ts';
-import { problem } from '../../../src/http/server/problem.ts';
+import { problem } from '../../../src/http/server/replies/problem.ts';
 import { BY } from '../../support/author.ts';
 import { until } from '../../support/fixtures.ts';
 import { startTestNode, type TestNode } from '../../support/nodes/node.ts';

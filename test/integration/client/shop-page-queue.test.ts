@@ -7,8 +7,8 @@ import { OUTCOMES } from '../../../examples/shop-page/page/outcomes.js';
 // @ts-expect-error The example is JavaScript.
 import { estimateWords, PLACE_REFUSALS } from '../../../examples/shop-page/page/queue-words.js';
 import type { Place } from '../../../src/client/index.ts';
-import { problem } from '../../../src/http/server/problem.ts';
-import { kindOf } from '../../../src/http/server/problem-kinds.ts';
+import { problem } from '../../../src/http/server/replies/problem.ts';
+import { kindOf } from '../../../src/http/server/replies/problem-kinds.ts';
 import { ApiDescription } from '../../fuzz/description.ts';
 import { BY } from '../../support/author.ts';
 import { openBrowser, violationsOn } from '../../support/pages/console-browser.ts';

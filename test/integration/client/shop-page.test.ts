@@ -3,7 +3,7 @@ import type { Browser, Route } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 // @ts-expect-error The example is JavaScript.
 import { OUTCOMES, STATUSES } from '../../../examples/shop-page/page/outcomes.js';
-import type { ProblemCode } from '../../../src/http/server/problem-kinds.ts';
+import type { ProblemCode } from '../../../src/http/server/replies/problem-kinds.ts';
 import { ApiDescription, type Schema } from '../../fuzz/description.ts';
 import { BY } from '../../support/author.ts';
 import { until } from '../../support/fixtures.ts';

@@ -7,7 +7,7 @@ import { parseOrigins } from '../../../src/admission/origins.ts';
 import { type PublicHost, servePublic } from '../../../src/http/public/public-server.ts';
 import { Connections } from '../../../src/http/server/connections.ts';
 import { Cors } from '../../../src/http/server/cors.ts';
-import { problem } from '../../../src/http/server/problem.ts';
+import { problem } from '../../../src/http/server/replies/problem.ts';
 import { chooseHttpServer } from '../../../src/node/process/http-server.ts';
 import { ANY_PORT } from '../../support/http/http-server.ts';
 import { openBrowser } from '../../support/pages/console-browser.ts';

@@ -1,7 +1,8 @@
 /** Requests sent before earlier ones are answered, and answers that clients do not read. */
 import { describe, expect, test } from 'vitest';
 import { notModified } from '../../../src/http/server/conditional.ts';
-import { json, problem } from '../../../src/http/server/problem.ts';
+import { problem } from '../../../src/http/server/replies/problem.ts';
+import { json } from '../../../src/http/server/replies/reply.ts';
 import { Router } from '../../../src/http/server/router.ts';
 import { Traffic } from '../../../src/http/server/traffic.ts';
 import { until } from '../../support/fixtures.ts';

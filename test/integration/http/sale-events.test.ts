@@ -5,7 +5,7 @@ import { saleEventsRoute } from '../../../src/http/public/sale-events-route.ts';
 import type { NoView, SaleView } from '../../../src/http/public/sale-reads.ts';
 import { KeptReply } from '../../../src/http/server/conditional.ts';
 import type { Listener } from '../../../src/http/server/listener.ts';
-import { problem } from '../../../src/http/server/problem.ts';
+import { problem } from '../../../src/http/server/replies/problem.ts';
 import { Router } from '../../../src/http/server/router.ts';
 import { Traffic } from '../../../src/http/server/traffic.ts';
 import { Listeners } from '../../../src/http/streams/listeners.ts';

@@ -4,8 +4,8 @@ import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 // @ts-expect-error The example is JavaScript.
 import { OUTCOMES } from '../../../examples/shop-page/page/outcomes.js';
-import { problem } from '../../../src/http/server/problem.ts';
-import { kindOf, type ProblemCode } from '../../../src/http/server/problem-kinds.ts';
+import { problem } from '../../../src/http/server/replies/problem.ts';
+import { kindOf, type ProblemCode } from '../../../src/http/server/replies/problem-kinds.ts';
 import { ApiDescription } from '../../fuzz/description.ts';
 import { BY } from '../../support/author.ts';
 import { openBrowser, violationsOn } from '../../support/pages/console-browser.ts';

@@ -7,8 +7,8 @@ import { descriptionPage } from '../../../src/http/description/description-page.
 import { html, prose } from '../../../src/http/description/html.ts';
 import { problemPage, problemsPage } from '../../../src/http/description/problem-pages.ts';
 import { isKept, type KeptReply, tagOf } from '../../../src/http/server/conditional.ts';
-import { isProblemCode, PROBLEM_CODES, problem } from '../../../src/http/server/problem.ts';
-import { kindOf } from '../../../src/http/server/problem-kinds.ts';
+import { problem } from '../../../src/http/server/replies/problem.ts';
+import { isProblemCode, kindOf, PROBLEM_CODES } from '../../../src/http/server/replies/problem-kinds.ts';
 import { ApiDescription } from '../../fuzz/description.ts';
 
 const PORTS = ['public', 'ops'] as const;

@@ -4,7 +4,8 @@ import { expect, test } from 'vitest';
 import { type OpsHost, serveOps } from '../../../src/http/ops/ops-server.ts';
 import { type PublicHost, servePublic } from '../../../src/http/public/public-server.ts';
 import type { OpenHttpServer } from '../../../src/http/server/http-server.ts';
-import { PROBLEM_CODES, problem } from '../../../src/http/server/problem.ts';
+import { problem } from '../../../src/http/server/replies/problem.ts';
+import { PROBLEM_CODES } from '../../../src/http/server/replies/problem-kinds.ts';
 import { ApiDescription } from '../../fuzz/description.ts';
 
 const API = new URL('../../../docs/api/', import.meta.url);

@@ -5,7 +5,7 @@ import { type PublicSale, SaleReads } from '../../../src/http/public/sale-reads.
 import { saleRoute } from '../../../src/http/public/sale-route.ts';
 import type { Exchange } from '../../../src/http/server/exchange.ts';
 import type { HttpRequest } from '../../../src/http/server/http-request.ts';
-import type { Reply } from '../../../src/http/server/problem.ts';
+import type { Reply } from '../../../src/http/server/replies/reply.ts';
 
 const NOON = Date.parse('2026-11-27T12:00:00Z');
 const HOUR_MS = 3_600_000;

@@ -7,7 +7,8 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { configTables } from '../../../src/config/describe.ts';
-import { PROBLEM_CODES, problem } from '../../../src/http/server/problem.ts';
+import { problem } from '../../../src/http/server/replies/problem.ts';
+import { PROBLEM_CODES } from '../../../src/http/server/replies/problem-kinds.ts';
 import { SCHEDULES } from '../../chaos/schedules.ts';
 import { MUTATIONS } from '../../sim/planted/mutations.ts';
 

@@ -17,7 +17,7 @@ import { monotonicMs } from '../../../lib/monotonic.ts';
 import { Rounds } from '../../../lib/rounds.ts';
 import { withTimeout } from '../../../lib/with-timeout.ts';
 import type { ToldPlace } from '../../../queue/buyers/place-view.ts';
-import type { Push, PushedReply } from '../../server/problem.ts';
+import type { Push, PushedReply } from '../../server/replies/reply.ts';
 import {
   COMMENT,
   endEvent,

@@ -2,7 +2,7 @@
 import type { OfferTokens } from '../../../admission/offer-token.ts';
 import type { PlaceTokens } from '../../../admission/place-token.ts';
 import type { ToldPlace } from '../../../queue/buyers/place-view.ts';
-import { headOf, type Reply } from '../../server/problem.ts';
+import { headOf, type Reply } from '../../server/replies/reply.ts';
 
 export interface PlaceSigners {
   readonly places: PlaceTokens;

@@ -16,7 +16,8 @@ import type { ToldPlace } from '../../../queue/buyers/place-view.ts';
 import { type Authenticate, type Identity, refusal } from '../../identity/identity.ts';
 import type { Exchange, Handler, Observer } from '../../server/exchange.ts';
 import { parseObject, unknownField } from '../../server/json-object.ts';
-import { type PushedReply, problem, type Reply } from '../../server/problem.ts';
+import { problem } from '../../server/replies/problem.ts';
+import type { PushedReply, Reply } from '../../server/replies/reply.ts';
 import { type Holder, type PlaceSigners, placeReply } from './place-reply.ts';
 
 export interface PlaceHost extends Observer {

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Exchange, type Port } from '../exchange.ts';
 import type { HttpRequest } from '../http-request.ts';
-import type { Reply } from '../problem.ts';
+import type { Reply } from '../replies/reply.ts';
 import type { NodeConnection, UnderWay } from './node-connection.ts';
 
 const NO_BYTES = new Uint8Array(0);

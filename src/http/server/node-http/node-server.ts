@@ -16,7 +16,7 @@ import { type AddressInfo, Server as NetServer, type Socket } from 'node:net';
 import type { Port } from '../exchange.ts';
 import type { HttpServer, ListenOptions, Method, Serve } from '../http-server.ts';
 import { cannotListen, type Listener, listenerOf } from '../listener.ts';
-import { problem } from '../problem.ts';
+import { problem } from '../replies/problem.ts';
 import { NodeConnection } from './node-connection.ts';
 import { NodeExchange } from './node-exchange.ts';
 import { NodeRequest } from './node-request.ts';

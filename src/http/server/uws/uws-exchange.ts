@@ -5,7 +5,7 @@
  */
 import type { HttpResponse } from 'uWebSockets.js';
 import { Exchange, type Port } from '../exchange.ts';
-import type { Head, Reply } from '../problem.ts';
+import type { Head, Reply } from '../replies/reply.ts';
 
 export class UwsExchange extends Exchange {
   /** The exchange that writes now. `cork` needs a function, and this way one function serves all exchanges. */

@@ -1,7 +1,5 @@
-/** Answers, ready to be written: JSON, and errors as `application/problem+json` (RFC 9457). Their codes are in problem-kinds.ts. */
-import { type KINDS, kindOf, type ProblemCode, typeOf } from './problem-kinds.ts';
-
-export { isProblemCode, PROBLEM_CODES, type ProblemCode } from './problem-kinds.ts';
+/** Answers, ready to be written: whole, in pieces, or pushed as things happen. */
+import type { KINDS, ProblemCode } from './problem-kinds.ts';
 
 /** Status line and headers, in the forms that the two servers need. */
 export interface Head {
@@ -32,7 +30,7 @@ export function sentOften(reply: Reply): Reply {
 }
 
 /** Every status that an answer can have. */
-type Status = 200 | 201 | 202 | 204 | 304 | (typeof KINDS)[ProblemCode]['status'];
+export type Status = 200 | 201 | 202 | 204 | 304 | (typeof KINDS)[ProblemCode]['status'];
 
 const REASONS: Readonly<Record<Status, string>> = {
   200: 'OK',
@@ -113,26 +111,4 @@ export function json(status: Status, value: unknown): Reply {
     head: headOf(status, { 'content-type': 'application/json' }),
     body: JSON.stringify(value),
   };
-}
-
-/** What the table of codes says must not differ from one answer to the next. */
-type Members = Readonly<Record<string, unknown>> & { readonly type?: never; readonly title?: never };
-
-/**
- * @param more further members of the body, such as `detail`, or values to act on
- * @param headers in addition to those of the code
- */
-export function problem(
-  code: ProblemCode,
-  more: Members = {},
-  headers: Readonly<Record<string, string>> = {},
-): Reply {
-  const { title, status, detail, retryAfterS } = kindOf(code);
-  const body = { type: typeOf(code), title, status, code, ...(detail && { detail }), ...more };
-  const head = headOf(status as Status, {
-    'content-type': 'application/problem+json',
-    ...(retryAfterS !== undefined && { 'retry-after': String(retryAfterS) }),
-    ...headers,
-  });
-  return { status, head, body: JSON.stringify(body) };
 }
