@@ -1,7 +1,7 @@
 import type { Teardown } from '../lib/teardown.ts';
 import type { Buy } from '../orders/late-payment.ts';
-import { QueueHead } from '../queue/head.ts';
-import type { HeadEvents } from '../queue/head-events.ts';
+import { QueueHead } from '../queue/head/head.ts';
+import type { HeadEvents } from '../queue/head/head-events.ts';
 import type { Stores } from './stores/stores.ts';
 
 /** Starts the head of the queues, which runs until the teardown. @param buy makes purchases by an engine of this process */

@@ -57,7 +57,7 @@ interface RawQueue {
   drawn_at: Date | null;
 }
 
-/** Offers up to this many ranks behind the head are always possible, so no reach is stored for them. One round makes no more (head.ts). */
+/** Offers up to this many ranks behind the head are always possible, so no reach is stored for them. One round makes no more (head/head.ts). */
 export const NEAR_RANKS = 2_048;
 
 const optional = (value: string | number | null) => (value === null ? undefined : Number(value));

@@ -1,5 +1,5 @@
 import { Counter, type Registry } from 'prom-client';
-import type { HeadEvents } from '../../queue/head-events.ts';
+import type { HeadEvents } from '../../queue/head/head-events.ts';
 import type { Log } from '../process/log.ts';
 
 /** Writes what the head of the queues reports to the log and the metrics. */

@@ -1,6 +1,6 @@
 /**
  * What operators do with the offers of a queue: stop them, let them go on, set their pace, hand some out while they are stopped. The
- * head reads it at the beginning of each round (head.ts), so the backend has nothing to follow, and the row in the ledger is closed
+ * head reads it at the beginning of each round (queue/head/head.ts), so the backend has nothing to follow, and the row in the ledger is closed
  * at once. It is one transaction.
  */
 import type { Author } from '../../engine/sale/author.ts';

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { applyReturnsOf } from '../../../src/orders/returns.ts';
 import { rows } from '../../../src/postgres/database.ts';
 import { QueueWatch } from '../../../src/queue/buyers/queue-watch.ts';
+import { offerUnits } from '../../../src/queue/head/round.ts';
 import { FifoLine } from '../../../src/queue/line.ts';
 import { leaveQueue } from '../../../src/queue/places.ts';
 import {
@@ -15,7 +16,6 @@ import {
   tidyPresence,
 } from '../../../src/queue/presence.ts';
 import { readQueue } from '../../../src/queue/queue-state.ts';
-import { offerUnits } from '../../../src/queue/round.ts';
 import { BY } from '../../support/author.ts';
 import { until } from '../../support/fixtures.ts';
 import { offered, QUEUE, queued, states, untilStates } from '../../support/shop/queue.ts';

@@ -2,10 +2,10 @@
 import { expect } from 'vitest';
 import { unitsLeft } from '../../../src/engine/sale/units-left.ts';
 import { rows } from '../../../src/postgres/database.ts';
+import { offerUnits } from '../../../src/queue/head/round.ts';
 import { FifoLine } from '../../../src/queue/line.ts';
 import type { PlaceState } from '../../../src/queue/place.ts';
 import { EVERYBODY } from '../../../src/queue/presence.ts';
-import { offerUnits } from '../../../src/queue/round.ts';
 import { readKnownSale } from '../../../src/sales/sale-rows.ts';
 import { BY } from '../../support/author.ts';
 import { until } from '../../support/fixtures.ts';

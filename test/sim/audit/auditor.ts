@@ -2,7 +2,7 @@
  * The auditor sees both stores after every event and fails the run when a promise is broken (docs/internals/simulation.md).
  * Here is what all sales of a run share; sale-auditor.ts checks each of them.
  */
-import type { HeadEvents } from '../../../src/queue/head-events.ts';
+import type { HeadEvents } from '../../../src/queue/head/head-events.ts';
 import type { SyncEvents } from '../../../src/sync/held/sync-events.ts';
 import { isOfTheStores } from '../machines/sim-node.ts';
 import type { World } from '../machines/world.ts';

@@ -3,7 +3,7 @@ import type { Mutation } from '../planted/mutations.ts';
 
 const SQL = 'src/postgres/migrations/023-queue.sql';
 const AFTERMATH = 'src/postgres/migrations/024-queue-aftermath.sql';
-const HEAD = 'src/queue/head.ts';
+const HEAD = 'src/queue/head/head.ts';
 const PRESENCE = 'src/queue/presence.ts';
 
 export const QUEUE_MUTATIONS: readonly Mutation[] = [

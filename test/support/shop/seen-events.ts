@@ -1,7 +1,7 @@
 /** Collects what a sync, or an expiry of unpaid orders, reports. */
 
 import type { ExpiryEvents } from '../../../src/orders/expiry.ts';
-import type { HeadEvents } from '../../../src/queue/head-events.ts';
+import type { HeadEvents } from '../../../src/queue/head/head-events.ts';
 import type { SyncEvents } from '../../../src/sync/held/sync-events.ts';
 
 type Info<K extends keyof SyncEvents> = Parameters<Required<SyncEvents>[K]>[0];

@@ -21,7 +21,7 @@ import { OrderService } from '../../../src/orders/order-service.ts';
 import { type Database, openDatabase, rows } from '../../../src/postgres/database.ts';
 import { migrate } from '../../../src/postgres/migrate.ts';
 import { LocalLocks, type SaleLocks } from '../../../src/postgres/sale-locks.ts';
-import { QueueHead } from '../../../src/queue/head.ts';
+import { QueueHead } from '../../../src/queue/head/head.ts';
 import { readSale } from '../../../src/sales/sale-rows.ts';
 import { SaleService } from '../../../src/shop/sale-service.ts';
 import { Sync } from '../../../src/sync/sync.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { Pace } from '../../../src/queue/pace.ts';
+import { Pace } from '../../../src/queue/head/pace.ts';
 
 test('offers come as fast as the pace says, and no faster after a lull', () => {
   const pace = new Pace();

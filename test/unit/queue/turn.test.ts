@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
+import { nextTurn } from '../../../src/queue/head/turn.ts';
 import type { Place } from '../../../src/queue/place.ts';
-import { nextTurn } from '../../../src/queue/turn.ts';
 
 const place = (number: number, quantity = 1) => ({ number, quantity }) as Place;
 const offersOf = ({ offers }: ReturnType<typeof nextTurn>) =>

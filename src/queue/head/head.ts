@@ -2,24 +2,24 @@
  * The head of all queues: one process of the shop, which makes the offers. The others stand by (events/sole-loop.ts).
  *
  * Its lock may be lost without notice. Two heads do no harm: they offer the same units to the same places, and an offer to a place
- * is made once (offers.ts). Nothing is kept in memory that Postgres does not have, except the pace.
+ * is made once (queue/offers.ts). Nothing is kept in memory that Postgres does not have, except the pace.
  */
 import pLimit from 'p-limit';
-import type { Backend, Outcome, Purchase } from '../engine/contract.ts';
-import { unitsLeft } from '../engine/sale/units-left.ts';
-import { SoleLoop } from '../events/sole-loop.ts';
-import { monotonicMs } from '../lib/monotonic.ts';
-import { type Database, rows } from '../postgres/database.ts';
-import type { SaleLocks } from '../postgres/sale-locks.ts';
-import { decodeSale, type RawSale, type SaleRow } from '../sales/sale-rows.ts';
+import type { Backend, Outcome, Purchase } from '../../engine/contract.ts';
+import { unitsLeft } from '../../engine/sale/units-left.ts';
+import { SoleLoop } from '../../events/sole-loop.ts';
+import { monotonicMs } from '../../lib/monotonic.ts';
+import { type Database, rows } from '../../postgres/database.ts';
+import type { SaleLocks } from '../../postgres/sale-locks.ts';
+import { decodeSale, type RawSale, type SaleRow } from '../../sales/sale-rows.ts';
+import { makeDraw, orderOf } from '../drawing.ts';
+import { DrawnLine, FifoLine, type Line } from '../line.ts';
+import { EVERYBODY, judgePresent, type PresentPlaces, tidyPresence } from '../presence.ts';
+import { rankBehindPresent } from '../present-ranks.ts';
+import { NEAR_RANKS, type QueueState, readQueue } from '../queue-state.ts';
 import { endAbsentees } from './absentees.ts';
-import { makeDraw, orderOf } from './drawing.ts';
 import type { HeadEvents } from './head-events.ts';
-import { DrawnLine, FifoLine, type Line } from './line.ts';
 import { Pace } from './pace.ts';
-import { EVERYBODY, judgePresent, type PresentPlaces, tidyPresence } from './presence.ts';
-import { rankBehindPresent } from './present-ranks.ts';
-import { NEAR_RANKS, type QueueState, readQueue } from './queue-state.ts';
 import { offerUnits, type RoundOf } from './round.ts';
 
 /** From one round to the next. Units that come back wait for at most two of them. */

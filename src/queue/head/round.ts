@@ -12,17 +12,17 @@
  *
  * Crash points: docs/internals/queue.md.
  */
-import type { Outcome, Purchase, QueueSettings } from '../engine/contract.ts';
-import { withTimeout } from '../lib/with-timeout.ts';
-import type { Database } from '../postgres/database.ts';
+import type { Outcome, Purchase, QueueSettings } from '../../engine/contract.ts';
+import { withTimeout } from '../../lib/with-timeout.ts';
+import type { Database } from '../../postgres/database.ts';
+import type { Line } from '../line.ts';
+import { offerTo } from '../offers.ts';
+import type { Place } from '../place.ts';
+import { passOverLimited, readPlaces } from '../places.ts';
+import type { PresentPlaces } from '../presence.ts';
+import { presentRanks } from '../present-ranks.ts';
+import { NEAR_RANKS } from '../queue-state.ts';
 import type { HeadEvents } from './head-events.ts';
-import type { Line } from './line.ts';
-import { offerTo } from './offers.ts';
-import type { Place } from './place.ts';
-import { passOverLimited, readPlaces } from './places.ts';
-import type { PresentPlaces } from './presence.ts';
-import { presentRanks } from './present-ranks.ts';
-import { NEAR_RANKS } from './queue-state.ts';
 import { type Free, nextTurn } from './turn.ts';
 
 /**

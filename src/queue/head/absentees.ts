@@ -7,10 +7,10 @@
  *
  * A buyer that comes back before its place has ended gets the next unit.
  */
-import type { Database } from '../postgres/database.ts';
-import type { Line } from './line.ts';
-import { passOverAbsent } from './places.ts';
-import type { PresentPlaces } from './presence.ts';
+import type { Database } from '../../postgres/database.ts';
+import type { Line } from '../line.ts';
+import { passOverAbsent } from '../places.ts';
+import type { PresentPlaces } from '../presence.ts';
 
 /** Places that end in one round: some 50 ms of Postgres' time. */
 const MAX_ENDED = 2_048;

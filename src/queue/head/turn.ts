@@ -1,6 +1,6 @@
 /** Whose turn it is: shares free units among the places at the head of a queue. Pure, so that each rule can be tested alone. */
-import type { QueueSettings } from '../engine/contract.ts';
-import type { Place } from './place.ts';
+import type { QueueSettings } from '../../engine/contract.ts';
+import type { Place } from '../place.ts';
 
 export interface Free {
   readonly units: number;
