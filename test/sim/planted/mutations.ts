@@ -324,8 +324,8 @@ export const MUTATIONS: readonly Mutation[] = [
     'crossingHands',
     edit(
       'sales/sale-changes.ts',
-      '  await db.transaction(async (trx) => {\n    const row = await lockSale(trx, saleId);\n    const movement',
-      '  const row = await readPresentSale(db, saleId);\n  await db.transaction(async (trx) => {\n    const movement',
+      '  await despiteDeadlocks(() =>\n    db.transaction(async (trx) => {\n      const row = await lockSale(trx, saleId);\n',
+      '  const row = await readPresentSale(db, saleId);\n  await despiteDeadlocks(() =>\n    db.transaction(async (trx) => {\n',
     ),
   ),
   mutation(
