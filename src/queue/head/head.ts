@@ -18,6 +18,7 @@ import { EVERYBODY, judgePresent, type PresentPlaces, tidyPresence } from '../pr
 import { rankBehindPresent } from '../present-ranks.ts';
 import { NEAR_RANKS, type QueueState, readQueue } from '../queue-state.ts';
 import { endAbsentees } from './absentees.ts';
+import { HandedOut } from './handed-out.ts';
 import type { HeadEvents } from './head-events.ts';
 import { Pace } from './pace.ts';
 import { offerUnits, type RoundOf } from './round.ts';
@@ -115,7 +116,8 @@ export class QueueHead {
     const begun = row.state === 'open' ? this.#begunOf(state) : new Set<number>();
     const places = { head, reach, last, begun };
     const round = { saleId: sale.id, line, fit, present, free: { units: free, offers }, ...places };
-    const made = await offerUnits({ db, buy, events }, round);
+    const handedOut = state.isStopped ? new HandedOut(db, sale.id) : undefined;
+    const made = await offerUnits({ db, buy, events, ...(handedOut && { handedOut }) }, round);
     this.#paces.get(sale.id)?.used(made.offers);
     const isMore = await this.#endAbsentees(round, made.before);
     await this.#report(row, state, { line, present, made: made.offers, free: free - made.units });
@@ -244,13 +246,12 @@ async function writeStanding(
       : await hopelessRank(db, line, present, { first, last: lastNumber }, coming);
   await db.raw(
     `UPDATE queues SET head = ?, hopeless_from = ?, free_units = ?,
-       offers_made = offers_made + ?, allowed = CASE WHEN is_stopped THEN greatest(0, allowed - ?) ELSE allowed END,
-       told_at = now()
+       offers_made = offers_made + ?, told_at = now()
      WHERE sale_id = ? AND seed = ? AND entries_hash IS NOT DISTINCT FROM ?`,
     [
       // If nobody waits: up to the number that was the last when the round began. A place that was given since then waits.
       first === undefined ? lastNumber : first - 1,
-      ...[hopelessFrom ?? null, free, made, made],
+      ...[hopelessFrom ?? null, free, made],
       ...[saleId, Buffer.from(draw.seed), draw.drawn?.entriesHash ?? null],
     ],
   );

@@ -22,6 +22,7 @@ import { passOverLimited, readPlaces } from '../places.ts';
 import type { PresentPlaces } from '../presence.ts';
 import { presentRanks } from '../present-ranks.ts';
 import { NEAR_RANKS } from '../queue-state.ts';
+import type { HandedOut } from './handed-out.ts';
 import type { HeadEvents } from './head-events.ts';
 import { type Free, nextTurn } from './turn.ts';
 
@@ -37,6 +38,8 @@ export interface RoundParts {
   readonly db: Database;
   readonly buy: (purchase: Purchase) => Promise<Outcome>;
   readonly events: HeadEvents;
+  /** Missing: the offers are not stopped. */
+  readonly handedOut?: HandedOut;
 }
 
 export interface RoundOf {
@@ -77,8 +80,11 @@ export async function offerUnits(parts: RoundParts, round: RoundOf): Promise<Rou
   for (let goesOn = free.units > 0 && (free.offers > 0 || begun.size > 0); goesOn; ) {
     const { waiting, upTo } = await nextWaiting(parts.db, round, after);
     const turn = nextTurn(waiting, free, fit, begun);
+    const starts = turn.offers.filter(({ place }) => !begun.has(place.number)).length;
+    if (parts.handedOut && !(await parts.handedOut.useUp(starts))) break;
     await noteReach(parts.db, round, turn.offers.at(-1)?.place);
     const page = await makeOffers(parts, round, turn.offers);
+    await parts.handedOut?.giveBack(starts - page.offers);
     if (page.limited > 0) parts.events.passedOver({ saleId, absent: 0, limited: page.limited });
     made = { offers: made.offers + page.offers, units: made.units + page.units };
     free = turn.left;

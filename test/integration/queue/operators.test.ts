@@ -163,6 +163,44 @@ describe('offers', () => {
     await until(async () => (await queues.showQueue(id)).offersMade === 5, { what: 'the head has told' });
   });
 
+  test('are no more than were handed out, although the head dies when it has begun one', async () => {
+    const { id } = await shop.sell({ stock: 10, ...QUEUE });
+    await change(id, { action: 'pause' });
+    await queued(shop, id, buyers(4));
+    let begun: Promise<unknown> | undefined;
+    const { seen, stop } = shop.startHead((purchase) => {
+      begun = till.take(purchase);
+      throw new Error('the head dies');
+    });
+    await change(id, { action: 'hand-out', offers: 1 });
+    await until(() => seen.failures.length > 0, { what: 'the head has died' });
+    await stop();
+    await begun;
+    const next = shop.startHead(till.take);
+    const told = async () => (await queues.showQueue(id)).toldAt;
+    for (let reports = 0; reports < 2; reports++) {
+      const before = await told();
+      await until(async () => (await told()) !== before, { what: 'the next head has told' });
+    }
+    expect([await offers(id), (await queues.showQueue(id)).allowed, next.seen.offers]).toEqual([1, 0, 0]);
+  });
+
+  test('are not used up by a place that is passed over', async () => {
+    const { id } = await shop.sell({ stock: 10, ...QUEUE });
+    await change(id, { action: 'pause' });
+    await queued(shop, id, buyers(4));
+    let asked = 0;
+    const { seen } = shop.startHead((purchase) =>
+      asked++ === 0
+        ? Promise.resolve({ code: 'limit_reached', limit: 1, orderIds: [] })
+        : till.take(purchase),
+    );
+    await change(id, { action: 'hand-out', offers: 2 });
+    await until(async () => (await offers(id)) === 2, { what: 'two offers' });
+    await until(async () => (await queues.showQueue(id)).offersMade === 2, { what: 'the head has told' });
+    expect([(await queues.showQueue(id)).allowed, seen.failures]).toEqual([0, []]);
+  });
+
   test('are stopped, handed out, and go on', async () => {
     const { id } = await shop.sell({ stock: 10, ...QUEUE });
     await change(id, { action: 'pause' });
