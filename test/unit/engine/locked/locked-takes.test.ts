@@ -144,6 +144,7 @@ describe('takes under a lock', () => {
       committed: 0,
       left: 0,
       orders: 0,
+      returned: 0,
     });
     expect(sent).toEqual([]);
   });
