@@ -17,6 +17,7 @@ import { startTestNode, type TestNode } from '../support/nodes/node.ts';
 import { SyncProgram } from '../support/nodes/sync-program.ts';
 import { TcpProxy } from '../support/servers/network/tcp-proxy.ts';
 import type { PostgresServer } from '../support/servers/postgres-server.ts';
+import { ServerStartError } from '../support/servers/process/server-process.ts';
 import { RedisServer } from '../support/servers/redis-server.ts';
 import { until } from '../support/until.ts';
 
@@ -31,6 +32,8 @@ const KEY_PREFIX = 'stockade:chaos:';
 /** The shell ignores SIGXFSZ, which would end a process whose file may not grow: the process gets an error instead. */
 const HEEDS_FILE_LIMITS = ['/bin/sh', '-c', 'trap "" XFSZ; exec "$0" "$@"'] as const;
 const OPS_TOKEN = 'the-token-of-a-world-that-ends-soon';
+/** As systemd allows in ten seconds, with its usual settings. */
+const MAX_STARTS = 5;
 export const SALE = 'tickets';
 
 /** The proxies behind one process, and its clock. */
@@ -143,8 +146,12 @@ export class World implements AsyncDisposable {
 
   /** Starts a dead process again, behind the same proxies. */
   async revive({ node, door }: Serving): Promise<void> {
-    await node.start();
+    await likeSupervisor(() => node.start());
     door.failOver(portOf(node.publicUrl));
+  }
+
+  async reviveSync(): Promise<void> {
+    await likeSupervisor(() => this.sync.program.start());
   }
 
   /** Makes the replica the primary, and points the proxies to it. */
@@ -252,4 +259,15 @@ async function isInStep(redis: Redis): Promise<boolean> {
 
 function portOf(url: string): number {
   return Number(new URL(url).port);
+}
+
+/** A process that starts while another fault keeps it from a store ends again, and its supervisor starts it once more. */
+async function likeSupervisor(start: () => Promise<void>): Promise<void> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await start();
+    } catch (error) {
+      if (!(error instanceof ServerStartError) || attempt === MAX_STARTS) throw error;
+    }
+  }
 }

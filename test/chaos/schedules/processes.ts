@@ -34,7 +34,7 @@ export const PROCESSES: readonly Schedule[] = [
     async strike({ world, hold }) {
       await world.sync.program.kill();
       await hold();
-      await world.sync.program.start();
+      await world.reviveSync();
     },
   },
   {
@@ -81,7 +81,7 @@ export const PROCESSES: readonly Schedule[] = [
       ]);
       await hold();
       await Promise.all([world.primary.restart(), world.postgres.restart()]);
-      await Promise.all([world.sync.program.start(), ...world.nodes.map((serving) => world.revive(serving))]);
+      await Promise.all([world.reviveSync(), ...world.nodes.map((serving) => world.revive(serving))]);
     },
   },
   {
