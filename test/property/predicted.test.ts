@@ -222,8 +222,8 @@ class Comparison {
 }
 
 describe.each([
-  { ...MEMORY, runs: inTier({ test: 100, release: 400 }) },
-  { ...REDIS, runs: inTier({ test: 40, release: 120 }) },
+  { ...MEMORY, runs: inTier({ test: 50, release: 400 }) },
+  { ...REDIS, runs: inTier({ test: 20, release: 120 }) },
 ])('on $name', ({ runs, open }) => {
   let backend: Backend;
 
