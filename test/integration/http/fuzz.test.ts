@@ -7,7 +7,7 @@ import { startTestNode } from '../../support/nodes/node.ts';
 import { redisAndPostgres } from '../../support/nodes/stores.ts';
 import { inTier } from '../../support/tier.ts';
 
-const REQUESTS = inTier({ test: 250, release: 2_000 });
+const REQUESTS = inTier({ test: 125, release: 2_000 });
 
 test('the node answers every request as described, and still sells afterwards', async () => {
   await using node = await startTestNode({

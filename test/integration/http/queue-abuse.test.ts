@@ -8,7 +8,7 @@ import type { TestNode } from '../../support/nodes/node.ts';
 import { expectBalanced, onOneStore } from '../../support/nodes/stores.ts';
 import { inTier } from '../../support/tier.ts';
 
-const BUYERS = inTier({ test: 1_000, release: 100_000 });
+const BUYERS = inTier({ test: 500, release: 100_000 });
 const ROOM = BUYERS / 2;
 const STREAMS = inTier({ test: 50, release: 2_000 });
 const PARALLEL = 100;

@@ -13,11 +13,11 @@ import { embedded, expectSold, makeSale, redisAndPostgres } from '../../support/
 import { cpuSecondsOf, residentBytesOf } from '../../support/servers/process/process-table.ts';
 import { inTier } from '../../support/tier.ts';
 
-const LISTENERS = inTier({ test: 500, release: 20_000 });
+const LISTENERS = inTier({ test: 250, release: 20_000 });
 /** Half of a node's connections may be held by listeners. So it takes several nodes if this machine allows few open files. */
 const NODES = Math.ceil(LISTENERS / Math.floor(connectionsWithin(openFilesLimit()) / 2));
 const OF_NODE = Math.ceil(LISTENERS / NODES);
-const BUYERS = inTier({ test: 1_500, release: 60_000 });
+const BUYERS = inTier({ test: 750, release: 60_000 });
 /** Before what is compared, so that the second crowd does not meet a node that is faster by then. */
 const WARM_UPS = inTier({ test: 0, release: 1 });
 const CLIENTS = 200;

@@ -374,7 +374,7 @@ describe('order by order', () => {
 });
 
 describe('a refused batch, applied in parts', () => {
-  const ROUNDS = inTier({ test: 10, release: 100 });
+  const ROUNDS = inTier({ test: 5, release: 100 });
 
   test('has the same result as each order by itself, in log order', async () => {
     const rng = random(seed());

@@ -217,7 +217,7 @@ describe('a sale with foreign writes', () => {
 
 describe('while the sale is being sold', () => {
   /** Each reads all orders there are by then: more of them would only take longer. */
-  const TIMES = inTier({ test: 3, release: 10 });
+  const TIMES = inTier({ test: 2, release: 10 });
 
   test.each([
     { name: 'in small transactions', segments: 8, batchRows: 20 },
