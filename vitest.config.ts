@@ -34,6 +34,7 @@ const GROWING = [
     'cli/rehearse',
     'client/shop-page',
     'embed/places',
+    'engine/cluster',
     'http/admission',
     'http/description',
     'http/fuzz',

@@ -21,6 +21,7 @@ import { startTestNode } from '../../support/nodes/node.ts';
 import { RedisCluster } from '../../support/servers/redis-cluster.ts';
 import { aSale, kinds, type LoadedSale, loadSale, refilled } from '../../support/shop/sales.ts';
 import { buyers, Shop } from '../../support/shop/shop.ts';
+import { inTier } from '../../support/tier.ts';
 
 const SEGMENTS = 12;
 
@@ -309,12 +310,13 @@ describe('a whole shop', () => {
   });
 
   test('passes verify while units move from server to server', async () => {
+    const LOOKS = inTier({ test: 8, release: 15 });
     await using shop = await Shop.open({ redis: servers.url });
     await shop.startSync({ rebalanceEveryMs: 1 });
     const { id } = await shop.sell({ stock: 20_000, segments: 8 });
     const till = await shop.startEngine();
     await using load = new Load(till, id, { lines: 20 });
-    for (let look = 1; look <= 15; look++) {
+    for (let look = 1; look <= LOOKS; look++) {
       const before = load.promised.length;
       const moved = rebalanceSale(shop.db, shop.backend, id, { dryRun: false });
       expect(await shop.service.verify(id), `look ${look}`).toMatchObject({ ok: true, findings: [] });
