@@ -3,7 +3,7 @@ import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { settings } from '../../src/config/settings.ts';
-import { type Parameters, parametersText, parseOptions, SEGMENTS } from '../support/options.ts';
+import { type Parameters, parametersText, parseOptions, SEGMENTS, wholeNumber } from '../support/options.ts';
 
 export const OPTIONS = {
   seconds: {
@@ -118,7 +118,7 @@ export function readOptions(argv: readonly string[]): HttpInvocation {
         '--other-segments <n>',
         'a second node with the same build, whose sales have this many segments; in turns with this one',
       )
-        .argParser(readSegments)
+        .argParser(wholeNumber(SEGMENTS.least, SEGMENTS.most))
         .conflicts('compare'),
     );
   const { parameters, json } = parseOptions(program, OPTIONS, argv);
@@ -151,13 +151,6 @@ function connectionList(text: string): number[] {
   throw new InvalidArgumentError(
     `It must be whole numbers from 1 to ${MOST_CONNECTIONS}, with commas between.`,
   );
-}
-
-function readSegments(text: string): number {
-  const { least, most } = SEGMENTS;
-  const segments = /^\d+$/.test(text) ? Number(text) : Number.NaN;
-  if (segments >= least && segments <= most) return segments;
-  throw new InvalidArgumentError(`It must be a whole number from ${least} to ${most}.`);
 }
 
 function readShare(text: string): number {
