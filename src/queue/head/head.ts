@@ -117,7 +117,7 @@ export class QueueHead {
     const places = { head, reach, last, begun };
     const round = { saleId: sale.id, line, fit, present, free: { units: free, offers }, ...places };
     const handedOut = state.isStopped ? new HandedOut(db, sale.id) : undefined;
-    const made = await offerUnits({ db, buy, events, ...(handedOut && { handedOut }) }, round);
+    const made = await offerUnits({ db, buy, events, handedOut }, round);
     this.#paces.get(sale.id)?.used(made.offers);
     const isMore = await this.#endAbsentees(round, made.before);
     await this.#report(row, state, { line, present, made: made.offers, free: free - made.units });

@@ -39,7 +39,7 @@ export interface RoundParts {
   readonly buy: (purchase: Purchase) => Promise<Outcome>;
   readonly events: HeadEvents;
   /** Missing: the offers are not stopped. */
-  readonly handedOut?: HandedOut;
+  readonly handedOut?: HandedOut | undefined;
 }
 
 export interface RoundOf {
