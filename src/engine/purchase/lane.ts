@@ -230,7 +230,7 @@ export class Lane {
         if (answer.reply.status === 'served') this.#isShort = true;
       }
     } catch (error) {
-      this.settlement.onNoReply(asked, error);
+      this.settlement.onNoReply(asked, error, this.#attempts.returns);
       await this.#pause();
     }
     this.#batch = this.#unsettled(this.#batch);

@@ -71,8 +71,6 @@ export class Settlement {
   readonly #parts: SettlementParts;
   readonly #sale: SaleNow;
   readonly #uncommitted: UncommittedOrders;
-  /** As the segment's last reply said. */
-  #returns: ReturnsSoFar;
 
   constructor(parts: SettlementParts, sale: SaleNow, place: SegmentRef) {
     this.#parts = parts;
@@ -80,7 +78,6 @@ export class Settlement {
     this.place = place;
     this.waiters = new CommitWaiters(() => sale.record.sale.perBuyerLimit);
     this.#uncommitted = new UncommittedOrders(place.segment);
-    this.#returns = { generation: place.generation, units: 0 };
   }
 
   /** The sale has been rebuilt, and this belongs to an older generation. */
@@ -126,15 +123,16 @@ export class Settlement {
   /**
    * The attempt failed. Purchases that are unconfirmed now must be sent again; all others are settled. After an error of an
    * unknown kind, every purchase ends as `unknown`.
+   * @param before what the segment had told of its returns before the attempt
    */
-  onNoReply(asked: readonly LivePurchase[], error: unknown): void {
+  onNoReply(asked: readonly LivePurchase[], error: unknown, before: ReturnsSoFar): void {
     if (!(error instanceof NotExecuted || error instanceof OutcomeUnknown)) {
       for (const purchase of asked) purchase.giveUp();
       this.fault(error);
       return;
     }
     for (const purchase of asked) {
-      if (error instanceof OutcomeUnknown) purchase.lose(this.#returns);
+      if (error instanceof OutcomeUnknown) purchase.lose(before);
       if (!purchase.isUnconfirmed) purchase.refuse({ code: 'unavailable' });
     }
   }
@@ -208,14 +206,13 @@ export class Settlement {
   ): readonly LivePurchase[] {
     const short: LivePurchase[] = [];
     const taken: LivePurchase[] = [];
-    if (this.#returns.units !== reply.returned)
-      this.#returns = { generation: this.place.generation, units: reply.returned };
+    const returns = { generation: this.place.generation, units: reply.returned };
     let entry = '';
     let awaited = !this.#parts.durable;
     for (let i = 0; i < asked.length; i++) {
       const purchase = asked[i]!;
       const result = reply.results[i]!;
-      const mayHaveEnded = purchase.mayHaveEnded(this.#returns);
+      const mayHaveEnded = purchase.mayHaveEnded(returns);
       purchase.answered();
       if (mayHaveEnded && result.kind !== 'taken' && result.kind !== 'replay') {
         purchase.giveUp();

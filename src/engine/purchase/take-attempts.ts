@@ -13,7 +13,7 @@ import {
 } from '../contract.ts';
 import { NO_RULES } from '../sale/rules.ts';
 import type { EngineEvents } from './events.ts';
-import type { LivePurchase } from './purchase.ts';
+import type { LivePurchase, ReturnsSoFar } from './purchase.ts';
 
 /**
  * Tickets are microseconds of the clock. If the clock was set back, they may be older than the segment's last one; then each
@@ -28,16 +28,23 @@ export interface TakeAttemptsParts {
   readonly events: EngineEvents;
 }
 
+type Told = Pick<TakeBatch, 'answeredTicket' | 'newest'> & { readonly returned: number };
+
 export class TakeAttempts {
   readonly #parts: TakeAttemptsParts;
   readonly #place: SegmentRef;
   #ticket = 0;
   /** What the segment has told this lane. If the segment ever knows less, it has lost writes. */
-  #told: Pick<TakeBatch, 'answeredTicket' | 'newest'> = { answeredTicket: 0, newest: NO_ENTRY };
+  #told: Told = { answeredTicket: 0, newest: NO_ENTRY, returned: 0 };
 
   constructor(parts: TakeAttemptsParts, place: SegmentRef) {
     this.#parts = parts;
     this.#place = place;
+  }
+
+  /** As the segment has told so far. */
+  get returns(): ReturnsSoFar {
+    return { generation: this.#place.generation, units: this.#told.returned };
   }
 
   /** @param orders if empty, the segment only compares what this lane was told. @throws as `TakeStore.take` */
@@ -85,8 +92,8 @@ export class TakeAttempts {
     if (reply.status === 'superseded') this.#ticket += TICKET_LEAP;
     if (reply.status !== 'served' || reply.seq === 0) return;
     const first = orders[reply.results.findIndex(({ kind }) => kind === 'taken')];
-    const { seq, orders: ordersSoFar } = reply;
+    const { seq, orders: ordersSoFar, returned } = reply;
     const newest = first ? { seq, tail: first.orderId, orders: ordersSoFar } : this.#told.newest;
-    this.#told = { answeredTicket: this.#ticket, newest };
+    this.#told = { answeredTicket: this.#ticket, newest, returned };
   }
 }

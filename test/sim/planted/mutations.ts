@@ -66,18 +66,14 @@ export const MUTATIONS: readonly Mutation[] = [
   mutation(
     'lane: a lost reply counts as a refusal',
     'lostReplies',
-    edit(
-      'engine/purchase/settle.ts',
-      'if (error instanceof OutcomeUnknown) purchase.lose(this.#returns);',
-      '',
-    ),
+    edit('engine/purchase/settle.ts', 'if (error instanceof OutcomeUnknown) purchase.lose(before);', ''),
   ),
   mutation(
     'lane: an order that has ended counts as never taken',
     'endsUnheard',
     edit(
       'engine/purchase/settle.ts',
-      'const mayHaveEnded = purchase.mayHaveEnded(this.#returns);',
+      'const mayHaveEnded = purchase.mayHaveEnded(returns);',
       'const mayHaveEnded = false;',
     ),
   ),

@@ -235,6 +235,18 @@ describe('an unconfirmed batch', () => {
     expect(codesOf([cleo, anna])).toEqual(['limit_reached', 'limit_reached']);
   });
 
+  it('is refused as any other if the reply before it came without the segment', async () => {
+    const limit: TakeResult = { kind: 'limit', orderIds: [] };
+    const buyers = [buy('cleo')];
+    await (await takes.next()).serve([limit], { returned: 7 });
+    buyers.push(buy('dora'));
+    // Under a lock: the shop has refused all orders, so the segment was not asked.
+    await (await takes.next()).serve([{ kind: 'refused', reason: 'risk' }], { seq: 0, returned: 0 });
+    const { anna, again } = await unconfirmed();
+    await again.serve([limit], { returned: 7 });
+    expect(codesOf([...buyers, anna])).toEqual(['limit_reached', 'refused', 'limit_reached']);
+  });
+
   it('waits for its commit if it is taken again: Postgres knows whether the order was there before', async () => {
     const { anna, again } = await unconfirmed();
     await again.serve([TAKEN], { seq: 3, returned: 1 });
