@@ -36,7 +36,7 @@ export interface NewPurchase {
 
 /**
  * With `committed` and `accepted` there is an order. With `unknown` there may be one: repeat the purchase with the same `key`.
- * With any other outcome there is none.
+ * With any other outcome the buyer has none; after an attempt without an answer, there may have been one that has ended since.
  */
 export type PurchaseOutcome = (
   | {

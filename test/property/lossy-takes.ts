@@ -1,4 +1,11 @@
-import type { Backend, RefillReply, TakeBatch, TakeReply, TakeStore } from '../../src/engine/contract.ts';
+import type {
+  Backend,
+  RefillReply,
+  TakeBatch,
+  TakeReply,
+  TakeServer,
+  TakeStore,
+} from '../../src/engine/contract.ts';
 import { NotExecuted, OutcomeUnknown } from '../../src/engine/errors.ts';
 
 /**
@@ -6,6 +13,8 @@ import { NotExecuted, OutcomeUnknown } from '../../src/engine/errors.ts';
  * answered, or when the test says so.
  */
 export type Fate = 'well' | 'refused' | 'request lost' | 'reply lost' | 'late' | 'very late';
+
+const ONE_SERVER: TakeServer = { isSame: () => true };
 
 export interface LossyBackend extends Backend {
   /** Delivers what is still on its way. */
@@ -19,10 +28,10 @@ export function lossy(backend: Backend, fates: readonly Fate[]): LossyBackend {
   const veryLate: (() => Promise<unknown>)[] = [];
   let next = 0;
 
-  async function meet<T>({ sending }: TakeBatch, send: () => Promise<T>): Promise<T> {
+  async function meet<T>({ sending, orders }: TakeBatch, send: () => Promise<T>): Promise<T> {
     const fate = fates[next++] ?? 'well';
     if (fate === 'refused') throw new NotExecuted('refused by the test');
-    sending?.();
+    sending?.(orders, ONE_SERVER);
     if (fate === 'late') late.push(send);
     if (fate === 'very late') veryLate.push(send);
     if (fate !== 'well' && fate !== 'reply lost') throw new OutcomeUnknown('timed out by the test');

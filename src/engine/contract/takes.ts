@@ -2,6 +2,12 @@ import type { KnownEntry, LogHint } from './order-log.ts';
 import type { SegmentRef } from './sale.ts';
 import type { TakeOrder } from './take-order.ts';
 
+/** One life of the process that executes takes: until it restarts, or another one takes its place. */
+export interface TakeServer {
+  /** `false` if it may be another process, or a later life: then it may have lost what this one had executed. */
+  isSame(other: TakeServer): boolean;
+}
+
 export interface TakeBatch extends SegmentRef {
   /** Worker number of the lane, and the lane's ticket for this attempt. */
   readonly lane: number;
@@ -20,10 +26,10 @@ export interface TakeBatch extends SegmentRef {
   /** The token of the segment's lock, under the `lock` strategy. The backend does nothing if it is not the newest. */
   readonly fencingToken?: number;
   /**
-   * Called right before the batch may be executed; before this call nothing has been taken. A store that waits before
-   * the call leaves out orders that are `settled` by then.
+   * Called with the orders that are sent, right before they may be executed; before this call nothing has been taken. A store
+   * that waits before the call leaves out orders that are `settled` by then.
    */
-  readonly sending?: () => void;
+  readonly sending?: (orders: readonly TakeOrder[], server: TakeServer) => void;
   /** Empty: nothing is taken; the backend only checks for lost writes. */
   readonly orders: readonly TakeOrder[];
 }

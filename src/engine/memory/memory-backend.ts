@@ -27,6 +27,7 @@ import type {
   Share,
   TakeBatch,
   TakeReply,
+  TakeServer,
   TakeStore,
   Watermark,
 } from '../contract.ts';
@@ -43,6 +44,9 @@ export interface MemoryBackendOptions {
   /** Orders that one segment's log may hold beyond the cursor. Beyond that, takes are refused as busy. */
   readonly maxLogOrders: number;
 }
+
+/** It loses nothing before this process ends, and its buyers' requests end with it. */
+const THIS_PROCESS: TakeServer = { isSame: () => true };
 
 export class MemoryBackend implements Backend, TakeStore, SaleStore, OrderLog {
   readonly durable = false;
@@ -64,7 +68,7 @@ export class MemoryBackend implements Backend, TakeStore, SaleStore, OrderLog {
   async whenReady(): Promise<void> {}
 
   async take(batch: TakeBatch): Promise<TakeReply> {
-    batch.sending?.();
+    batch.sending?.(batch.orders, THIS_PROCESS);
     return this.#stock.segment(batch)?.take(batch, this.#maxLogOrders) ?? { status: 'stale' };
   }
 

@@ -226,11 +226,11 @@ export class Lane {
       }
       const answer = this.#isShort ? await this.#refill(asked) : { reply: await this.#attempts.take(asked) };
       if (answer) {
-        this.#batch = this.settlement.onReply(asked, answer, handedBack);
+        this.#batch = this.settlement.onReply(asked, answer, this.#attempts.mark, handedBack);
         if (answer.reply.status === 'served') this.#isShort = true;
       }
     } catch (error) {
-      this.settlement.onNoReply(asked, error, this.#attempts.returns);
+      this.settlement.onNoReply(asked, error, this.#attempts.mark);
       await this.#pause();
     }
     this.#batch = this.#unsettled(this.#batch);

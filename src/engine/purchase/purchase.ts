@@ -24,7 +24,7 @@
  * | send | take-attempts: the batch is about to be sent | queued, parked, sent | sent |
  * | | sent again | unconfirmed | unconfirmed |
  * | lose | settle: the reply is lost | sent, unconfirmed | unconfirmed |
- * | answered | settle: the segment has served the batch, which also decides every earlier attempt | unconfirmed | sent |
+ * | answered | settle: the segment has served the batch | unconfirmed | sent |
  * | | no earlier attempt was open | queued, parked, sent | the same |
  * | requeue | settle: nothing was taken, and it will be sent again | queued, parked, sent | queued |
  * | | the outcome of the earlier attempt stays unknown | unconfirmed | unconfirmed |
@@ -34,19 +34,20 @@
  * | find | settle: the buyer's record holds it, or the order of its key | queued, parked, sent, checking | taken |
  * | check | commit-waiters: the watermark does not name its entry | taken, once | checking |
  * | checkAnew | settle, live-sale: the sale is in a newer generation | taken, checking | checking |
- * | refuse | all: nothing was taken for it | queued, parked, sent | settled |
+ * | refuse | all: nothing was taken for it by the newest attempt | queued, parked, sent | settled |
  * | commit, accept, reject | settle, commit-waiters: it is in Postgres, in the log, refused by Postgres | taken | settled |
  * | giveUp | all: it is not known whether it was taken | any | settled |
  * | expire | under-way: its deadline has passed | any | settled |
  *
- * An unconfirmed purchase is never refused, because it may have been taken. Only a served take (`answered`) can tell. Even a
- * served take can't if the order may have ended since (`mayHaveEnded`).
+ * An unconfirmed purchase is never refused, because it may have been taken. The next served take tells whether it was: then the
+ * buyer's record holds its order. But an order that was taken, and has ended or was lost since, is in no record. If that is
+ * possible (`SegmentMark`), `refuse` and `accept` end the purchase as `unknown`.
  *
  * The deadline may settle a purchase between any two steps. So later transitions of a settled purchase do nothing and throw
  * nothing.
  */
 import type { Linked } from '../../lib/linked-list.ts';
-import type { Outcome, Purchase, PurchaseTrace, TakeOrder } from '../contract.ts';
+import type { Outcome, Purchase, PurchaseTrace, TakeOrder, TakeServer } from '../contract.ts';
 import { StockadeError } from '../errors.ts';
 import { NO_NOTE } from '../sale/order-note.ts';
 import { NO_RULES } from '../sale/rules.ts';
@@ -66,11 +67,29 @@ export class ForbiddenTransition extends StockadeError {
   }
 }
 
-/** How many units ended orders had given back to a segment, in this generation. */
-export interface ReturnsSoFar {
+/**
+ * While all of this stays the same, the records of a segment hold every order that they have ever held: none has ended, and none
+ * was lost.
+ */
+export interface SegmentMark {
   readonly generation: number;
-  readonly units: number;
+  /** Units that ended orders have given back to the segment. */
+  readonly returned: number;
+  /** The server that has the segment. A later life of it may have lost orders. `undefined`: nothing was sent yet. */
+  readonly server: TakeServer | undefined;
 }
+
+function isSameMark(one: SegmentMark, other: SegmentMark): boolean {
+  return (
+    one.generation === other.generation &&
+    one.returned === other.returned &&
+    one.server !== undefined &&
+    other.server !== undefined &&
+    one.server.isSame(other.server)
+  );
+}
+
+const UNKNOWN: Outcome = { code: 'unknown' };
 
 type Writable<T> = { -readonly [K in keyof T]: T[K] };
 
@@ -108,8 +127,10 @@ export class LivePurchase implements TakeOrder, Purchase, Linked<LivePurchase> {
   readonly done: (outcome: Outcome) => void;
   readonly #ends: PurchaseEnds;
   #state: PurchaseState = 'queued';
-  /** What was known of its segment's returns before the first attempt whose reply was lost. */
-  #returnsBefore: ReturnsSoFar | undefined = undefined;
+  /** The mark of its segment before the first attempt whose reply was lost. */
+  #markBefore: SegmentMark | undefined = undefined;
+  /** An earlier attempt may have taken the order, which may have left the buyer's record since. */
+  #mayHaveLeft = false;
   /** See `wasChecked`. */
   #wasChecked = false;
 
@@ -146,20 +167,6 @@ export class LivePurchase implements TakeOrder, Purchase, Linked<LivePurchase> {
     return this.#state === 'queued' || this.#state === 'parked';
   }
 
-  /**
-   * An earlier attempt, whose reply was lost, may have taken the order, which may then have ended: it was not paid in time, or
-   * somebody has cancelled it. The buyer's record does not hold an order that has ended.
-   * @param returns what the segment says now
-   */
-  mayHaveEnded(returns: ReturnsSoFar): boolean {
-    const before = this.#returnsBefore;
-    return (
-      this.#state === 'unconfirmed' &&
-      before !== undefined &&
-      (before.generation !== returns.generation || before.units !== returns.units)
-    );
-  }
-
   /** A watermark of this generation has already made the engine read the buyer's record. Reading it again would tell the same. */
   get wasChecked(): boolean {
     return this.#wasChecked;
@@ -183,17 +190,20 @@ export class LivePurchase implements TakeOrder, Purchase, Linked<LivePurchase> {
     this.#enter('sent');
   }
 
-  /** @param before what was known of the segment's returns before this attempt */
-  lose(before: ReturnsSoFar): void {
+  /** @param before the mark of the segment before this attempt */
+  lose(before: SegmentMark): void {
     if (this.#state === 'settled') return;
     if (this.#state !== 'sent' && this.#state !== 'unconfirmed') this.#forbid('lose');
-    if (this.#state === 'sent') this.#returnsBefore = before;
+    if (this.#state === 'sent') this.#markBefore = before;
     this.#enter('unconfirmed');
   }
 
-  answered(): void {
-    if (this.#state === 'unconfirmed') this.#enter('sent');
-    else if (this.#state === 'taken' || this.#state === 'checking') this.#forbid('answered');
+  /** @param now the mark of the segment after this attempt */
+  answered(now: SegmentMark): void {
+    if (this.#state === 'unconfirmed') {
+      this.#mayHaveLeft ||= this.#markBefore === undefined || !isSameMark(this.#markBefore, now);
+      this.#enter('sent');
+    } else if (this.#state === 'taken' || this.#state === 'checking') this.#forbid('answered');
   }
 
   requeue(): void {
@@ -215,6 +225,8 @@ export class LivePurchase implements TakeOrder, Purchase, Linked<LivePurchase> {
   find(order: { readonly orderId: string; readonly seq: number }, generation: number): void {
     if (this.#state === 'settled') return;
     if (this.#state === 'unconfirmed' || this.#state === 'taken') this.#forbid('find');
+    // The order of its key may be that of another request, taken after its own was lost.
+    if (order.orderId === this.orderId) this.#mayHaveLeft = false;
     this.#writable.orderId = order.orderId;
     this.#becomeTaken(order.seq, '', generation);
   }
@@ -236,15 +248,17 @@ export class LivePurchase implements TakeOrder, Purchase, Linked<LivePurchase> {
   refuse(refusal: Outcome): void {
     if (this.#state === 'settled') return;
     if (!this.isUnsent && this.#state !== 'sent') this.#forbid('refuse');
-    this.#settle(refusal);
+    this.#settle(this.#mayHaveLeft ? UNKNOWN : refusal);
   }
 
   commit(): void {
     this.#afterTake('commit', { code: 'committed', orderId: this.orderId, quantity: this.quantity });
   }
 
+  /** If it was taken before and has ended, Postgres will reject this order, which has the same id. */
   accept(): void {
-    this.#afterTake('accept', { code: 'accepted', orderId: this.orderId, quantity: this.quantity });
+    const { orderId, quantity } = this;
+    this.#afterTake('accept', this.#mayHaveLeft ? UNKNOWN : { code: 'accepted', orderId, quantity });
   }
 
   /** Postgres has rejected the order. */
@@ -254,7 +268,7 @@ export class LivePurchase implements TakeOrder, Purchase, Linked<LivePurchase> {
 
   /** It is not known whether it was taken. */
   giveUp(): void {
-    if (this.#state !== 'settled') this.#settle({ code: 'unknown' });
+    if (this.#state !== 'settled') this.#settle(UNKNOWN);
   }
 
   /** @param durable whether the order log outlives this process, so that a taken order may be called accepted */

@@ -13,8 +13,8 @@
  * attempt if it still arrives; after a rebuild, the old generation is refused. So the purchase is sent again until it is answered
  * or has expired. A refusal of the whole batch says nothing about the first attempt, so it ends the purchase as `unknown`.
  *
- * An order that has ended is not in the record any more. So if the segment was given units back meanwhile, they may be those of
- * the first attempt, and a refusal ends the purchase as `unknown` too.
+ * The record does not hold an order that has ended since, nor one that Redis has lost. If either is possible (`SegmentMark`), a
+ * refusal ends the purchase as `unknown` too.
  *
  * Nothing here calls the store: purchases that need more than this reply are handed back (`HandedBack`).
  */
@@ -23,7 +23,7 @@ import { NotExecuted, OutcomeUnknown } from '../errors.ts';
 import { CommitWaiters } from './commit-waiters.ts';
 import type { EngineEvents } from './events.ts';
 import type { LogHints } from './log-hints.ts';
-import { type LivePurchase, NO_PURCHASES, type ReturnsSoFar } from './purchase.ts';
+import { type LivePurchase, NO_PURCHASES, type SegmentMark } from './purchase.ts';
 import { isFinal } from './refuse.ts';
 import { type TakenOrder, UncommittedOrders } from './uncommitted-orders.ts';
 
@@ -90,14 +90,16 @@ export class Settlement {
     return !this.#uncommitted.isEmpty;
   }
 
-  /** @returns the purchases that must be sent again */
+  /** @param now the mark of the segment after the reply. @returns the purchases that must be sent again */
   onReply(
     asked: readonly LivePurchase[],
     { reply, total }: AttemptReply,
+    now: SegmentMark,
     handedBack: HandedBack[],
   ): readonly LivePurchase[] {
     switch (reply.status) {
       case 'served':
+        for (const purchase of asked) purchase.answered(now);
         return this.#served(asked, reply, total, handedBack);
       case 'superseded':
         return asked;
@@ -123,16 +125,17 @@ export class Settlement {
   /**
    * The attempt failed. Purchases that are unconfirmed now must be sent again; all others are settled. After an error of an
    * unknown kind, every purchase ends as `unknown`.
-   * @param before what the segment had told of its returns before the attempt
+   * @param before the mark of the segment before the attempt
    */
-  onNoReply(asked: readonly LivePurchase[], error: unknown, before: ReturnsSoFar): void {
+  onNoReply(asked: readonly LivePurchase[], error: unknown, before: SegmentMark): void {
     if (!(error instanceof NotExecuted || error instanceof OutcomeUnknown)) {
       for (const purchase of asked) purchase.giveUp();
       this.fault(error);
       return;
     }
     for (const purchase of asked) {
-      if (error instanceof OutcomeUnknown) purchase.lose(before);
+      // The shop's own work has refused purchases that are unsent.
+      if (error instanceof OutcomeUnknown && !purchase.isUnsent) purchase.lose(before);
       if (!purchase.isUnconfirmed) purchase.refuse({ code: 'unavailable' });
     }
   }
@@ -206,18 +209,11 @@ export class Settlement {
   ): readonly LivePurchase[] {
     const short: LivePurchase[] = [];
     const taken: LivePurchase[] = [];
-    const returns = { generation: this.place.generation, units: reply.returned };
     let entry = '';
     let awaited = !this.#parts.durable;
     for (let i = 0; i < asked.length; i++) {
       const purchase = asked[i]!;
       const result = reply.results[i]!;
-      const mayHaveEnded = purchase.mayHaveEnded(returns);
-      purchase.answered();
-      if (mayHaveEnded && result.kind !== 'taken' && result.kind !== 'replay') {
-        purchase.giveUp();
-        continue;
-      }
       switch (result.kind) {
         case 'taken':
           entry ||= purchase.orderId;

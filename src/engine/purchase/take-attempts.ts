@@ -9,11 +9,12 @@ import {
   type SegmentRef,
   type TakeBatch,
   type TakeReply,
+  type TakeServer,
   type TakeStore,
 } from '../contract.ts';
 import { NO_RULES } from '../sale/rules.ts';
 import type { EngineEvents } from './events.ts';
-import type { LivePurchase, ReturnsSoFar } from './purchase.ts';
+import type { LivePurchase, SegmentMark } from './purchase.ts';
 
 /**
  * Tickets are microseconds of the clock. If the clock was set back, they may be older than the segment's last one; then each
@@ -36,15 +37,16 @@ export class TakeAttempts {
   #ticket = 0;
   /** What the segment has told this lane. If the segment ever knows less, it has lost writes. */
   #told: Told = { answeredTicket: 0, newest: NO_ENTRY, returned: 0 };
+  #server: TakeServer | undefined;
 
   constructor(parts: TakeAttemptsParts, place: SegmentRef) {
     this.#parts = parts;
     this.#place = place;
   }
 
-  /** As the segment has told so far. */
-  get returns(): ReturnsSoFar {
-    return { generation: this.#place.generation, units: this.#told.returned };
+  /** By the newest reply, and of the server to which the newest attempt was sent. */
+  get mark(): SegmentMark {
+    return { generation: this.#place.generation, returned: this.#told.returned, server: this.#server };
   }
 
   /** @param orders if empty, the segment only compares what this lane was told. @throws as `TakeStore.take` */
@@ -79,10 +81,11 @@ export class TakeAttempts {
       // All orders of a batch were let in by the same rules.
       rules: orders[0]?.rules ?? NO_RULES,
       orders,
-      sending: () => {
-        for (const purchase of orders) {
+      sending: (sent, server) => {
+        this.#server = server;
+        for (const purchase of sent as readonly LivePurchase[]) {
           purchase.send();
-          purchase.trace?.sent(segment, orders.length);
+          purchase.trace?.sent(segment, sent.length);
         }
       },
     };

@@ -210,6 +210,17 @@ const endsUnheard: Draw = (scenario, random) => {
   };
 };
 
+/** Replies get lost, and Redis goes back to before their takes. Then others buy the units. */
+const setBackUnheard: Draw = (scenario, random) => {
+  const { weather, ...rest } = endsUnheard(scenario, random);
+  return {
+    ...rest,
+    payWithinSeconds: undefined,
+    stock: 60,
+    weather: { ...weather, isLossy: true, redisDeaths: random.whole(5, 8) },
+  };
+};
+
 /** Nodes die and connections break while units come back or are added. */
 const cutReturns: Draw = ({ weather, node, ...scenario }, { whole }) => ({
   ...scenario,
@@ -352,6 +363,7 @@ const CONDITIONS = {
   lostLocks,
   lostReplies,
   endsUnheard,
+  setBackUnheard,
   cutReturns,
   deafBoards,
   paidTooLate,

@@ -66,16 +66,21 @@ export const MUTATIONS: readonly Mutation[] = [
   mutation(
     'lane: a lost reply counts as a refusal',
     'lostReplies',
-    edit('engine/purchase/settle.ts', 'if (error instanceof OutcomeUnknown) purchase.lose(before);', ''),
+    edit(
+      'engine/purchase/settle.ts',
+      'if (error instanceof OutcomeUnknown && !purchase.isUnsent) purchase.lose(before);',
+      '',
+    ),
   ),
   mutation(
     'lane: an order that has ended counts as never taken',
     'endsUnheard',
-    edit(
-      'engine/purchase/settle.ts',
-      'const mayHaveEnded = purchase.mayHaveEnded(returns);',
-      'const mayHaveEnded = false;',
-    ),
+    edit('engine/purchase/purchase.ts', 'one.returned === other.returned &&', ''),
+  ),
+  mutation(
+    'lane: a server that has lost its newest writes counts as the same',
+    'setBackUnheard',
+    edit('engine/purchase/purchase.ts', 'one.server.isSame(other.server)', 'true'),
   ),
   mutation(
     'lane: an unconfirmed purchase is repeated under a new id',

@@ -35,6 +35,7 @@ export class RedisServer implements Listener {
   readonly #scripts = new Map<string, string>();
   readonly sessions = new Set<RedisSession>();
   #synced: Data = new Map();
+  #starts = 1;
   /** Counts the commands that have written. */
   writes = 0;
 
@@ -78,6 +79,7 @@ export class RedisServer implements Listener {
     const { name, skewMs } = this.machine;
     this.machine = new Machine(name);
     this.machine.skewMs = skewMs;
+    this.#starts++;
     this.#scripts.clear();
   }
 
@@ -128,7 +130,7 @@ export class RedisServer implements Listener {
         this.#scripts.set(sha1(args[1]!), args[1]!);
         return sha1(args[1]!);
       case 'INFO':
-        return `redis_version:7.0.15\r\nloading:0\r\ncluster_enabled:${this.isCluster ? 1 : 0}\r\n`;
+        return `redis_version:7.0.15\r\nrun_id:${this.port}x${this.#starts}\r\nloading:0\r\ncluster_enabled:${this.isCluster ? 1 : 0}\r\n`;
       case 'CLIENT':
       case 'READONLY':
       case 'QUIT':

@@ -36,6 +36,10 @@ export class FakeRedis extends EventEmitter {
     return this.#run({ name: 'eval', args });
   }
 
+  async info(): Promise<string> {
+    return '';
+  }
+
   async publish(channel: string, message: string): Promise<number> {
     this.published.push([channel, message]);
     return 0;

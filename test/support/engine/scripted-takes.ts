@@ -5,6 +5,7 @@ import type {
   TakeOrder,
   TakeReply,
   TakeResult,
+  TakeServer,
   TakeStore,
 } from '../../../src/engine/contract.ts';
 import { NotExecuted, OutcomeUnknown } from '../../../src/engine/errors.ts';
@@ -27,6 +28,12 @@ interface Segment {
 export const TAKEN: TakeResult = { kind: 'taken' };
 export const SHORT: TakeResult = { kind: 'short' };
 
+/** A server that is the same as itself only. */
+export function aServer(): TakeServer {
+  const server: TakeServer = { isSame: (other) => other === server };
+  return server;
+}
+
 /** One call that waits for the test to answer it. */
 export class Ask {
   readonly batch: Omit<TakeBatch, 'orders'>;
@@ -35,10 +42,13 @@ export class Ask {
   /** The segments to refill from; `undefined`: a take without a refill. */
   readonly refill: number | undefined;
   readonly answered: Promise<Answer>;
+  readonly #batch: TakeBatch;
   #resolve!: (answer: Answer) => void;
   #reject!: (error: Error) => void;
 
-  constructor({ orders, ...batch }: TakeBatch, refill?: number) {
+  constructor(whole: TakeBatch, refill?: number) {
+    const { orders, ...batch } = whole;
+    this.#batch = whole;
     this.batch = batch;
     this.orders = orders.map(({ orderId, buyerId, quantity, key }) => ({ orderId, buyerId, quantity, key }));
     this.refill = refill;
@@ -54,6 +64,12 @@ export class Ask {
 
   get orderIds(): string[] {
     return this.orders.map((order) => order.orderId);
+  }
+
+  /** The store sends the batch to this server. @param buyers whose orders it sends; default: all */
+  send(server: TakeServer, buyers: readonly string[] = this.buyers): void {
+    const sent = this.#batch.orders.filter(({ buyerId }) => buyers.includes(buyerId));
+    this.#batch.sending?.(sent, server);
   }
 
   /** One result for each order, or a single one for all. */
@@ -96,6 +112,8 @@ export class Ask {
 /** A store that answers when and as the test says, so that the test decides what happens in which order. */
 export class ScriptedTakes implements TakeStore {
   ready = true;
+  /** Replace it: the server has been started again. */
+  server = aServer();
   /** Delays the store: nothing is sent before the test calls the batch's `sending`. */
   isDelayed = false;
   /** All calls so far. */
@@ -138,7 +156,7 @@ export class ScriptedTakes implements TakeStore {
   }
 
   #ask(ask: Ask): Promise<Answer> {
-    if (!this.isDelayed) ask.batch.sending?.();
+    if (!this.isDelayed) ask.send(this.server);
     this.asks.push(ask);
     return ask.answered;
   }

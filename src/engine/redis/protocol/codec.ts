@@ -114,7 +114,9 @@ export function withNotes(orders: readonly TakeOrder[], lines: string): TakeOrde
   }
   return orders.map((order) => {
     const note = notes.get(order.orderId);
-    return note === undefined ? order : { ...order, note };
+    if (note === undefined) return order;
+    const { orderId, buyerId, quantity, key } = order;
+    return { orderId, buyerId, quantity, key, note };
   });
 }
 

@@ -35,7 +35,7 @@ export class JointTakes {
 
   /** @throws as `TakeStore.take` */
   take(take: SegmentTake): Promise<TakeReply> {
-    take.batch.sending?.();
+    take.batch.sending?.(take.batch.orders, this.#connection.server);
     return new Promise((resolve, reject) => {
       // All lanes of the turn come before that.
       if (this.#gathered.length === 0) process.nextTick(() => this.#sendAll());

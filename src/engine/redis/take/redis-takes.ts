@@ -53,7 +53,7 @@ export class RedisTakes implements TakeStore {
     const take = this.#takeOf(batch);
     if (this.#joint && batch.fencingToken === undefined) return this.#joint.take(take);
     const reply = await this.#connection.attempt(() => {
-      batch.sending?.();
+      batch.sending?.(batch.orders, this.#connection.server);
       return this.#scripts.take(take);
     });
     return decodeTake(reply, batch.orders.length);
@@ -66,7 +66,7 @@ export class RedisTakes implements TakeStore {
       ...wantOf(batch.segment, batch.orders),
     };
     const reply = await this.#connection.attempt(() => {
-      batch.sending?.();
+      batch.sending?.(batch.orders, this.#connection.server);
       return this.#scripts.refillAndTake(refill, this.#takeOf(batch));
     });
     if (typeof reply === 'string') return { status: 'stale' };

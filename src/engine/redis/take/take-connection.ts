@@ -6,6 +6,7 @@ import { type Redis, ReplyError } from 'ioredis';
 import { withTimeout } from '../../../lib/with-timeout.ts';
 import { corking, DEMOTED } from '../../../redis/clients.ts';
 import { replyReason } from '../../../redis/reply-reason.ts';
+import type { TakeServer } from '../../contract.ts';
 import { BackendCorrupt, NotExecuted, OutcomeUnknown, StockadeError } from '../../errors.ts';
 
 /**
@@ -14,19 +15,35 @@ import { BackendCorrupt, NotExecuted, OutcomeUnknown, StockadeError } from '../.
 const REFUSED =
   /^(FENCED|OOM|LOADING|READONLY|MISCONF|NOREPLICAS|NOSCRIPT|BADARG|BUSY|CLUSTERDOWN|MASTERDOWN|NOAUTH|NOPERM|MOVED|ASK|TRYAGAIN|Stream isn't writeable)\b/;
 
+const RUN_ID = /^run_id:(\w+)/m;
+
+/** A server at the other end of one connection, from its start to its end. */
+class ServerLife implements TakeServer {
+  /** Redis draws it at its start. Missing: not known yet, or the server does not tell it. */
+  runId: string | undefined;
+
+  isSame(other: TakeServer): boolean {
+    if (this === other) return true;
+    return other instanceof ServerLife && this.runId !== undefined && this.runId === other.runId;
+  }
+}
+
 export class TakeConnection {
   readonly #redis: Redis;
   readonly #cork: () => void;
   readonly #timeoutMs: number;
   /** Callers of `whenReady`: as many as lanes, so they share one listener. */
   readonly #waiting = new Set<() => void>();
+  #server = new ServerLife();
 
   /** @param timeoutMs if a reply takes longer, the connection is dropped and the outcome is unknown */
   constructor(redis: Redis, timeoutMs: number) {
     this.#redis = redis;
     this.#cork = corking(redis);
     this.#timeoutMs = timeoutMs;
+    if (redis.status === 'ready') this.#identify();
     redis.on('ready', () => {
+      this.#identify();
       for (const done of this.#waiting) done();
     });
   }
@@ -34,6 +51,11 @@ export class TakeConnection {
   get ready(): boolean {
     // A connection that is being closed keeps this status for a moment.
     return this.#redis.status === 'ready' && this.#redis.stream.writable;
+  }
+
+  /** The server to which commands go now. */
+  get server(): TakeServer {
+    return this.#server;
   }
 
   async whenReady(timeoutMs: number): Promise<void> {
@@ -72,6 +94,18 @@ export class TakeConnection {
       }
       throw this.failure(error);
     }
+  }
+
+  /** Asks before any take of this connection is sent, so the server has told its run id before it answers one. */
+  #identify(): void {
+    const life = new ServerLife();
+    this.#server = life;
+    this.#redis
+      .info('server')
+      .then((text) => {
+        life.runId = RUN_ID.exec(text)?.[1];
+      })
+      .catch(() => {});
   }
 
   /** What an error of a take means. A server that is no primary any more is left. */

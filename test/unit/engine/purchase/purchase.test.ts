@@ -1,20 +1,25 @@
 import { describe, expect, it } from 'vitest';
-import { ForbiddenTransition, type PurchaseState } from '../../../../src/engine/purchase/purchase.ts';
+import {
+  ForbiddenTransition,
+  type PurchaseState,
+  type SegmentMark,
+} from '../../../../src/engine/purchase/purchase.ts';
 import { NO_NOTE } from '../../../../src/engine/sale/order-note.ts';
 import { NO_RULES } from '../../../../src/engine/sale/rules.ts';
 import { aLivePurchase, codesOf, type ToldPurchase } from '../../../support/engine/purchases.ts';
+import { aServer } from '../../../support/engine/scripted-takes.ts';
 
 type Step = (purchase: ToldPurchase) => void;
 
 const order = { orderId: '900', seq: 7 };
-const RETURNS = { generation: 1, units: 3 };
+const MARK: SegmentMark = { generation: 1, returned: 3, server: aServer() };
 
 /** How a purchase gets into each state. */
 const INTO: Readonly<Record<PurchaseState, readonly Step[]>> = {
   queued: [],
   parked: [(p) => p.park()],
   sent: [(p) => p.send()],
-  unconfirmed: [(p) => p.send(), (p) => p.lose(RETURNS)],
+  unconfirmed: [(p) => p.send(), (p) => p.lose(MARK)],
   taken: [(p) => p.send(), (p) => p.take(5, '1001', 1)],
   checking: [(p) => p.send(), (p) => p.take(5, '1001', 1), (p) => p.check()],
   settled: [(p) => p.refuse({ code: 'sold_out' })],
@@ -37,9 +42,9 @@ const TRANSITIONS: Readonly<Record<string, readonly [Step, Partial<Record<Purcha
       { queued: 'queued', parked: 'parked', unconfirmed: 'unconfirmed' },
     ],
     send: [(p) => p.send(), { queued: 'sent', parked: 'sent', sent: 'sent', unconfirmed: 'unconfirmed' }],
-    lose: [(p) => p.lose(RETURNS), { sent: 'unconfirmed', unconfirmed: 'unconfirmed' }],
+    lose: [(p) => p.lose(MARK), { sent: 'unconfirmed', unconfirmed: 'unconfirmed' }],
     answered: [
-      (p) => p.answered(),
+      (p) => p.answered(MARK),
       { queued: 'queued', parked: 'parked', sent: 'sent', unconfirmed: 'sent' },
     ],
     requeue: [
@@ -179,30 +184,66 @@ describe('a purchase', () => {
   });
 });
 
-describe('an order that the buyer’s record does not hold', () => {
-  const more = { generation: 1, units: 4 };
-
-  it('may have ended if units came back since the reply to an attempt was lost', () => {
+describe('a purchase that the segment has answered after a lost reply', () => {
+  const more = { ...MARK, returned: 4 };
+  const marks: readonly (readonly [string, SegmentMark])[] = [
+    ['units came back meanwhile', more],
+    ['the sale was rebuilt meanwhile', { ...MARK, generation: 2 }],
+    ['the server was started again meanwhile', { ...MARK, server: aServer() }],
+    ['the server is not known', { ...MARK, server: undefined }],
+  ];
+  const answered = (now: SegmentMark) => {
     const purchase = aPurchaseThatIs('unconfirmed');
-    expect([RETURNS, more, { generation: 2, units: 3 }].map((now) => purchase.mayHaveEnded(now))).toEqual([
-      false,
-      true,
-      true,
-    ]);
+    purchase.answered(now);
+    return purchase;
+  };
+
+  it('is refused if its order can’t have left the buyer’s record', () => {
+    const purchase = answered({ ...MARK });
+    purchase.refuse({ code: 'sold_out' });
+    expect(codesOf([purchase])).toEqual(['sold_out']);
   });
 
-  it('may have ended since the first lost reply, not only since the last', () => {
-    const purchase = aPurchaseThatIs('unconfirmed');
-    purchase.lose(more);
-    expect(purchase.mayHaveEnded(more)).toBe(true);
+  it.each(marks)('is unknown instead of refused if %s', (_, now) => {
+    const purchase = answered(now);
+    purchase.requeue();
+    purchase.refuse({ code: 'sold_out' });
+    expect(codesOf([purchase])).toEqual(['unknown']);
   });
 
-  it('was not taken if the segment has told so', () => {
+  it.each(marks)('is committed, but not called accepted before, if it is taken again and %s', (_, now) => {
+    const purchases = [answered(now), answered(now), answered(now)] as const;
+    for (const purchase of purchases) purchase.take(5, '1001', now.generation);
+    purchases[0].commit();
+    purchases[1].accept();
+    purchases[2].expire(true);
+    expect(codesOf(purchases)).toEqual(['committed', 'unknown', 'unknown']);
+  });
+
+  it.each([
+    ['holds its order', '1001', 'accepted'],
+    ['holds another order of its key, taken since its own left', '900', 'unknown'],
+  ])('whose buyer’s record %s (%s) is %s', (_, orderId, code) => {
+    const purchase = answered(more);
+    purchase.find({ orderId, seq: 7 }, 1);
+    purchase.accept();
+    expect(codesOf([purchase])).toEqual([code]);
+  });
+
+  it('may have left since the first lost reply, not only since the last', () => {
     const purchase = aPurchaseThatIs('unconfirmed');
-    purchase.answered();
-    expect(purchase.mayHaveEnded(more)).toBe(false);
     purchase.lose(more);
-    expect(purchase.mayHaveEnded(more)).toBe(false);
+    purchase.answered(more);
+    purchase.refuse({ code: 'sold_out' });
+    expect(codesOf([purchase])).toEqual(['unknown']);
+  });
+
+  it('was not taken by the attempts before, so only the next ones count', () => {
+    const purchase = answered({ ...MARK });
+    purchase.lose(more);
+    purchase.answered(more);
+    purchase.refuse({ code: 'sold_out' });
+    expect(codesOf([purchase])).toEqual(['sold_out']);
   });
 });
 
@@ -225,9 +266,9 @@ describe('the trace of a purchase', () => {
     purchase.send();
     purchase.requeue();
     purchase.send();
-    purchase.lose(RETURNS);
+    purchase.lose(MARK);
     purchase.send();
-    purchase.answered();
+    purchase.answered(MARK);
     purchase.take(5, '1001', 1);
     expect(states).toEqual(['queued', 'sent', 'queued', 'sent', 'unconfirmed', 'sent', 'taken']);
   });

@@ -188,7 +188,7 @@ describe('while a purchase is queued and the board closes', () => {
     sent.requeue();
     expect(isRefusedWhenSoldOut(sent)).toBe(true);
     sent.send();
-    sent.lose({ generation: 1, units: 0 });
+    sent.lose({ generation: 1, returned: 0, server: undefined });
     expect(isRefusedWhenSoldOut(sent)).toBe(false);
   });
 });

@@ -9,6 +9,7 @@ import {
   buy,
   events,
   faults,
+  grew,
   handedBack,
   LIVES_MS,
   lane,
@@ -22,7 +23,7 @@ import {
   unconfirmed,
 } from '../../../../support/engine/lane-stage.ts';
 import { codesOf } from '../../../../support/engine/purchases.ts';
-import { SHORT, TAKEN } from '../../../../support/engine/scripted-takes.ts';
+import { aServer, SHORT, TAKEN } from '../../../../support/engine/scripted-takes.ts';
 
 stageLane();
 
@@ -216,15 +217,36 @@ describe('an unconfirmed batch', () => {
     expect(codesOf([anna])).toEqual(['paused']);
   });
 
-  it.each<[string, TakeResult]>([
-    ['is short of units', SHORT],
-    ['counts the limit as reached', { kind: 'limit', orderIds: ['900'] }],
-  ])('is unknown if units came back meanwhile and its segment %s: they may be its own', async (_, result) => {
+  it('is unknown if it is refused and units came back meanwhile: they may be its own', async () => {
     const { anna, again } = await unconfirmed();
-    await again.serve([result], { returned: 1 });
+    await again.serve([{ kind: 'limit', orderIds: ['900'] }], { returned: 1 });
     expect(codesOf([anna])).toEqual(['unknown']);
-    buy('ben');
-    await (await takes.next()).serve([{ kind: 'limit', orderIds: [] }], { returned: 2 });
+  });
+
+  it.each([
+    [0, 'unknown'],
+    [1, 'waits'],
+  ])(
+    'is refilled if units came back meanwhile; with %i units in the sale it is then %s',
+    async (total, code) => {
+      const { anna, again } = await unconfirmed();
+      await again.serve([SHORT], { returned: 1 });
+      const refill = await takes.next();
+      expect(refill.refill).toBe(SEGMENTS);
+      await refill.serve([SHORT], { returned: 1, total });
+      expect(codesOf([anna])).toEqual([code]);
+    },
+  );
+
+  it('is unknown if it is refused and the server was started again: it may have lost the order', async () => {
+    const anna = buy('anna');
+    await (await takes.next()).loseReply();
+    takes.server = aServer();
+    await elapse(SENT_AGAIN_MS);
+    await (await takes.next()).serve([{ kind: 'limit', orderIds: [] }]);
+    const ben = buy('ben');
+    await (await takes.next()).serve([{ kind: 'limit', orderIds: [] }]);
+    expect(codesOf([anna, ben])).toEqual(['unknown', 'limit_reached']);
   });
 
   it('is refused as any other if no units came back since the last reply before it', async () => {
@@ -235,7 +257,7 @@ describe('an unconfirmed batch', () => {
     expect(codesOf([cleo, anna])).toEqual(['limit_reached', 'limit_reached']);
   });
 
-  it('is refused as any other if the reply before it came without the segment', async () => {
+  it('is refused as any other if the batch before it was not sent, and so told nothing', async () => {
     const limit: TakeResult = { kind: 'limit', orderIds: [] };
     const buyers = [buy('cleo')];
     await (await takes.next()).serve([limit], { returned: 7 });
@@ -253,6 +275,24 @@ describe('an unconfirmed batch', () => {
     expect(codesOf([anna])).toEqual(['waits']);
     advance(3);
     expect(codesOf([anna])).toEqual(['committed']);
+  });
+
+  it('is unknown if it is taken again, units came back, and its client does not wait for the commit', async () => {
+    const { anna, again } = await unconfirmed({ awaitCommit: false });
+    await again.serve([TAKEN], { seq: 3, returned: 1 });
+    expect(codesOf([anna])).toEqual(['unknown']);
+    expect(grew).toHaveBeenCalled();
+  });
+
+  it('is refused if it was not sent at all: the shop has refused it under the lock', async () => {
+    takes.isDelayed = true;
+    const [fraud, ben] = [buy('fraud'), buy('ben')];
+    const first = await takes.next();
+    first.send(takes.server, ['ben']);
+    await first.loseReply();
+    expect(codesOf([fraud, ben])).toEqual(['unavailable', 'waits']);
+    await elapse(SENT_AGAIN_MS);
+    expect((await takes.next()).buyers).toEqual(['ben']);
   });
 
   it('is committed if the first attempt was executed and the cursor has passed it', async () => {

@@ -10,7 +10,10 @@ const LIMIT_MS = 1_000;
 class FakeRedis extends EventEmitter {
   status = 'ready';
   stream = { writable: true, cork: vi.fn(), uncork: vi.fn() };
+  /** The reply to INFO. */
+  server = 'redis_version:7.0.15\r\nrun_id:0a1b\r\n';
   readonly disconnect = vi.fn();
+  readonly info = vi.fn(async (_section: string) => this.server);
   readonly publish = vi.fn(async (_channel: string, _message: string) => 1);
 }
 
@@ -35,6 +38,54 @@ beforeEach(() => {
 
 afterEach(() => {
   vi.useRealTimers();
+});
+
+/** Breaks the connection and makes it again, to a server that answers INFO so. */
+async function reconnect(redis: FakeRedis, server: string) {
+  redis.server = server;
+  redis.emit('ready');
+  await Promise.resolve();
+}
+
+describe('the server of a connection', () => {
+  it('is the same while the connection lasts, whether or not it tells its run id', async () => {
+    for (const server of ['run_id:0a1b\r\n', '']) {
+      const { redis, connection } = connect();
+      await reconnect(redis, server);
+      expect(connection.server.isSame(connection.server)).toBe(true);
+    }
+  });
+
+  it.each([
+    ['the same if it tells the same run id', 'redis_version:7\r\nrun_id:0a1b\r\ntcp_port:1\r\n', true],
+    ['another if it tells another run id', 'run_id:ffff\r\n', false],
+    ['another if it tells none', 'redis_version:7\r\n', false],
+  ])('is after a reconnection %s', async (_, server, isSame) => {
+    const { redis, connection } = connect();
+    const before = connection.server;
+    await reconnect(redis, server);
+    expect(connection.server.isSame(before)).toBe(isSame);
+    expect(redis.info.mock.calls).toEqual([['server'], ['server']]);
+  });
+
+  it('is another if neither connection was told a run id', async () => {
+    const { redis, connection } = connect();
+    await reconnect(redis, '');
+    const before = connection.server;
+    redis.info.mockRejectedValueOnce(new Error('NOPERM'));
+    await reconnect(redis, '');
+    expect(connection.server.isSame(before)).toBe(false);
+  });
+
+  it('is asked before any take', async () => {
+    const redis = new FakeRedis();
+    redis.status = 'connecting';
+    const connection = new TakeConnection(redis as unknown as Redis, LIMIT_MS);
+    expect(redis.info).not.toHaveBeenCalled();
+    redis.status = 'ready';
+    redis.emit('ready');
+    await connection.attempt(async () => expect(redis.info).toHaveBeenCalled());
+  });
 });
 
 describe('a connection', () => {
