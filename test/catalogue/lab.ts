@@ -132,7 +132,8 @@ export class Lab implements AsyncDisposable {
   /** Ends the sessions of a node in Postgres, as the end of its process does. */
   async cutSessions(name: string): Promise<void> {
     await this.#watcher?.query(
-      'SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name = $1',
+      `SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
+       WHERE datname = current_database() AND application_name = $1`,
       [name],
     );
   }
