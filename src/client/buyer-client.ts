@@ -36,7 +36,8 @@ export interface NewPurchase {
 
 /**
  * With `committed` and `accepted` there is an order. With `unknown` there may be one: repeat the purchase with the same `key`.
- * With any other outcome the buyer has none; after an attempt without an answer, there may have been one that has ended since.
+ * With any other outcome the buyer has no order from this purchase. If an attempt got no answer, there may have been one that has
+ * ended.
  */
 export type PurchaseOutcome = (
   | {

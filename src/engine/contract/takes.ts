@@ -4,7 +4,7 @@ import type { TakeOrder } from './take-order.ts';
 
 /** One life of the process that executes takes: until it restarts, or another one takes its place. */
 export interface TakeServer {
-  /** `false` if it may be another process, or a later life: then it may have lost what this one had executed. */
+  /** `false` if it can't be shown that both are one process in one life. Then what one of them has executed may be lost. */
   isSame(other: TakeServer): boolean;
 }
 
@@ -26,7 +26,8 @@ export interface TakeBatch extends SegmentRef {
   /** The token of the segment's lock, under the `lock` strategy. The backend does nothing if it is not the newest. */
   readonly fencingToken?: number;
   /**
-   * Called with the orders that are sent, right before they may be executed; before this call nothing has been taken. A store
+   * Called with the orders that are sent, right before they may be executed; before this call nothing has been taken. They are
+   * the same objects as in `orders`. A store
    * that waits before the call leaves out orders that are `settled` by then.
    */
   readonly sending?: (orders: readonly TakeOrder[], server: TakeServer) => void;

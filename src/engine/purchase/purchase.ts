@@ -68,14 +68,14 @@ export class ForbiddenTransition extends StockadeError {
 }
 
 /**
- * While all of this stays the same, the records of a segment hold every order that they have ever held: none has ended, and none
- * was lost.
+ * What a lane knows of its segment. If none of it differs between two attempts, no order has left the buyers' records between them.
+ * Exception: an order that Postgres has rejected because the stock was too small gives no units back.
  */
 export interface SegmentMark {
   readonly generation: number;
-  /** Units that ended orders have given back to the segment. */
+  /** Units that ended orders had given back to the segment, by its newest reply. */
   readonly returned: number;
-  /** The server that has the segment. A later life of it may have lost orders. `undefined`: nothing was sent yet. */
+  /** The server to which the newest attempt was sent. `undefined`: none was sent yet. */
   readonly server: TakeServer | undefined;
 }
 
@@ -127,10 +127,12 @@ export class LivePurchase implements TakeOrder, Purchase, Linked<LivePurchase> {
   readonly done: (outcome: Outcome) => void;
   readonly #ends: PurchaseEnds;
   #state: PurchaseState = 'queued';
-  /** The mark of its segment before the first attempt whose reply was lost. */
-  #markBefore: SegmentMark | undefined = undefined;
-  /** An earlier attempt may have taken the order, which may have left the buyer's record since. */
-  #mayHaveLeft = false;
+  /** Attempts whose replies were lost, and that no later reply has decided. */
+  #lost = 0;
+  /** Of the first of them: the units by the reply before it, and the server that it was sent to. */
+  #markAtLoss: SegmentMark | undefined = undefined;
+  /** An earlier attempt may have taken the order, and the buyer's record may have lost it since. */
+  #mayHaveLeftRecord = false;
   /** See `wasChecked`. */
   #wasChecked = false;
 
@@ -190,18 +192,19 @@ export class LivePurchase implements TakeOrder, Purchase, Linked<LivePurchase> {
     this.#enter('sent');
   }
 
-  /** @param before the mark of the segment before this attempt */
-  lose(before: SegmentMark): void {
+  /** @param at the mark of the segment when the reply was lost */
+  lose(at: SegmentMark): void {
     if (this.#state === 'settled') return;
     if (this.#state !== 'sent' && this.#state !== 'unconfirmed') this.#forbid('lose');
-    if (this.#state === 'sent') this.#markBefore = before;
+    if (this.#state === 'sent') this.#markAtLoss = at;
+    this.#lost++;
     this.#enter('unconfirmed');
   }
 
   /** @param now the mark of the segment after this attempt */
   answered(now: SegmentMark): void {
     if (this.#state === 'unconfirmed') {
-      this.#mayHaveLeft ||= this.#markBefore === undefined || !isSameMark(this.#markBefore, now);
+      this.#mayHaveLeftRecord ||= this.#markAtLoss === undefined || !isSameMark(this.#markAtLoss, now);
       this.#enter('sent');
     } else if (this.#state === 'taken' || this.#state === 'checking') this.#forbid('answered');
   }
@@ -225,8 +228,10 @@ export class LivePurchase implements TakeOrder, Purchase, Linked<LivePurchase> {
   find(order: { readonly orderId: string; readonly seq: number }, generation: number): void {
     if (this.#state === 'settled') return;
     if (this.#state === 'unconfirmed' || this.#state === 'taken') this.#forbid('find');
-    // The order of its key may be that of another request, taken after its own was lost.
-    if (order.orderId === this.orderId) this.#mayHaveLeft = false;
+    // Otherwise the record may hold a second take of this order, or the order of another request with this key. Neither shows what
+    // became of the first take.
+    if (order.orderId === this.orderId && this.#state === 'sent' && this.#lost === 1)
+      this.#mayHaveLeftRecord = false;
     this.#writable.orderId = order.orderId;
     this.#becomeTaken(order.seq, '', generation);
   }
@@ -248,20 +253,20 @@ export class LivePurchase implements TakeOrder, Purchase, Linked<LivePurchase> {
   refuse(refusal: Outcome): void {
     if (this.#state === 'settled') return;
     if (!this.isUnsent && this.#state !== 'sent') this.#forbid('refuse');
-    this.#settle(this.#mayHaveLeft ? UNKNOWN : refusal);
+    this.#settle(this.#mayHaveLeftRecord ? UNKNOWN : refusal);
   }
 
   commit(): void {
     this.#afterTake('commit', { code: 'committed', orderId: this.orderId, quantity: this.quantity });
   }
 
-  /** If it was taken before and has ended, Postgres will reject this order, which has the same id. */
+  /** Postgres rejects this order if an earlier take of the same id has ended. */
   accept(): void {
     const { orderId, quantity } = this;
-    this.#afterTake('accept', this.#mayHaveLeft ? UNKNOWN : { code: 'accepted', orderId, quantity });
+    this.#afterTake('accept', this.#mayHaveLeftRecord ? UNKNOWN : { code: 'accepted', orderId, quantity });
   }
 
-  /** Postgres has rejected the order. */
+  /** Postgres has rejected the order: it has no order of this id that lives, whatever became of an earlier take. */
   reject(outcome: Outcome): void {
     this.#afterTake('reject', outcome);
   }

@@ -13,8 +13,8 @@
  * attempt if it still arrives; after a rebuild, the old generation is refused. So the purchase is sent again until it is answered
  * or has expired. A refusal of the whole batch says nothing about the first attempt, so it ends the purchase as `unknown`.
  *
- * The record does not hold an order that has ended since, nor one that Redis has lost. If either is possible (`SegmentMark`), a
- * refusal ends the purchase as `unknown` too.
+ * The record does not hold an order that has ended, or that Redis has lost. If either is possible (`SegmentMark`), a refusal ends
+ * the purchase as `unknown`. So does `accept`.
  *
  * Nothing here calls the store: purchases that need more than this reply are handed back (`HandedBack`).
  */
@@ -125,17 +125,17 @@ export class Settlement {
   /**
    * The attempt failed. Purchases that are unconfirmed now must be sent again; all others are settled. After an error of an
    * unknown kind, every purchase ends as `unknown`.
-   * @param before the mark of the segment before the attempt
+   * @param at the mark of the segment after the attempt
    */
-  onNoReply(asked: readonly LivePurchase[], error: unknown, before: SegmentMark): void {
+  onNoReply(asked: readonly LivePurchase[], error: unknown, at: SegmentMark): void {
     if (!(error instanceof NotExecuted || error instanceof OutcomeUnknown)) {
       for (const purchase of asked) purchase.giveUp();
       this.fault(error);
       return;
     }
     for (const purchase of asked) {
-      // The shop's own work has refused purchases that are unsent.
-      if (error instanceof OutcomeUnknown && !purchase.isUnsent) purchase.lose(before);
+      // An order that the shop has refused under the lock was not sent.
+      if (error instanceof OutcomeUnknown && !purchase.isUnsent) purchase.lose(at);
       if (!purchase.isUnconfirmed) purchase.refuse({ code: 'unavailable' });
     }
   }

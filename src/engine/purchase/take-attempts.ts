@@ -44,7 +44,7 @@ export class TakeAttempts {
     this.#place = place;
   }
 
-  /** By the newest reply, and of the server to which the newest attempt was sent. */
+  /** The units by the newest reply; the server is that of the newest attempt. */
   get mark(): SegmentMark {
     return { generation: this.#place.generation, returned: this.#told.returned, server: this.#server };
   }

@@ -210,7 +210,7 @@ const endsUnheard: Draw = (scenario, random) => {
   };
 };
 
-/** Replies get lost, and Redis goes back to before their takes. Then others buy the units. */
+/** Replies are lost, and then Redis loses the takes. Others buy the units. */
 const setBackUnheard: Draw = (scenario, random) => {
   const { weather, ...rest } = endsUnheard(scenario, random);
   return {

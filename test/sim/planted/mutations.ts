@@ -68,7 +68,7 @@ export const MUTATIONS: readonly Mutation[] = [
     'lostReplies',
     edit(
       'engine/purchase/settle.ts',
-      'if (error instanceof OutcomeUnknown && !purchase.isUnsent) purchase.lose(before);',
+      'if (error instanceof OutcomeUnknown && !purchase.isUnsent) purchase.lose(at);',
       '',
     ),
   ),

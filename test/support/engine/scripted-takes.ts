@@ -112,7 +112,7 @@ export class Ask {
 /** A store that answers when and as the test says, so that the test decides what happens in which order. */
 export class ScriptedTakes implements TakeStore {
   ready = true;
-  /** Replace it: the server has been started again. */
+  /** Set another one to play a restart. */
   server = aServer();
   /** Delays the store: nothing is sent before the test calls the batch's `sending`. */
   isDelayed = false;

@@ -53,7 +53,7 @@ export class TakeConnection {
     return this.#redis.status === 'ready' && this.#redis.stream.writable;
   }
 
-  /** The server to which commands go now. */
+  /** The server of the newest connection, also after that has broken. */
   get server(): TakeServer {
     return this.#server;
   }
@@ -96,7 +96,10 @@ export class TakeConnection {
     }
   }
 
-  /** Asks before any take of this connection is sent, so the server has told its run id before it answers one. */
+  /**
+   * INFO is sent before the takes of this connection, and replies come in order. So the run id is known before the first reply to a
+   * take. If the connection breaks earlier, it is never known.
+   */
   #identify(): void {
     const life = new ServerLife();
     this.#server = life;

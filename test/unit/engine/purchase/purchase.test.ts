@@ -230,6 +230,20 @@ describe('a purchase that the segment has answered after a lost reply', () => {
     expect(codesOf([purchase])).toEqual([code]);
   });
 
+  it('is not accepted if the record may hold a second take of its order', () => {
+    const twice = aPurchaseThatIs('unconfirmed');
+    twice.lose(MARK);
+    twice.answered(more);
+    twice.find({ orderId: '1001', seq: 7 }, 1);
+    twice.accept();
+    const again = answered(more);
+    again.take(5, '1001', 1);
+    again.check();
+    again.find({ orderId: '1001', seq: 5 }, 1);
+    again.expire(true);
+    expect(codesOf([twice, again])).toEqual(['unknown', 'unknown']);
+  });
+
   it('may have left since the first lost reply, not only since the last', () => {
     const purchase = aPurchaseThatIs('unconfirmed');
     purchase.lose(more);

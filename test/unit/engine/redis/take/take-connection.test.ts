@@ -48,13 +48,16 @@ async function reconnect(redis: FakeRedis, server: string) {
 }
 
 describe('the server of a connection', () => {
-  it('is the same while the connection lasts, whether or not it tells its run id', async () => {
-    for (const server of ['run_id:0a1b\r\n', '']) {
+  it.each(['run_id:0a1b\r\n', ''])(
+    'is the same while the connection lasts (it tells "%s")',
+    async (server) => {
       const { redis, connection } = connect();
       await reconnect(redis, server);
-      expect(connection.server.isSame(connection.server)).toBe(true);
-    }
-  });
+      const before = connection.server;
+      await connection.attempt(async () => 'the reply');
+      expect(connection.server.isSame(before)).toBe(true);
+    },
+  );
 
   it.each([
     ['the same if it tells the same run id', 'redis_version:7\r\nrun_id:0a1b\r\ntcp_port:1\r\n', true],
