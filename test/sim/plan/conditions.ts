@@ -210,12 +210,13 @@ const endsUnheard: Draw = (scenario, random) => {
   };
 };
 
-/** Replies are lost, and then Redis loses the takes. Others buy the units. */
+/** Replies are lost, and then Redis loses the takes. Others buy the units, and none come back. */
 const setBackUnheard: Draw = (scenario, random) => {
   const { weather, ...rest } = endsUnheard(scenario, random);
   return {
     ...rest,
     payWithinSeconds: undefined,
+    changesOrder: 0,
     stock: 60,
     weather: { ...weather, isLossy: true, redisDeaths: random.whole(5, 8) },
   };
