@@ -197,7 +197,7 @@ export interface Operations {
   leavePlace: {
     readonly body: undefined;
     readonly answer: Place;
-    readonly code: 'invalid_request' | 'unauthenticated' | 'forbidden' | 'unknown_sale' | 'no_place' | 'rate_limited' | 'internal' | 'busy' | 'unavailable';
+    readonly code: 'invalid_request' | 'unauthenticated' | 'forbidden' | 'unknown_sale' | 'no_place' | 'rate_limited' | 'internal' | 'busy' | 'unavailable' | 'unknown';
   };
   followPlace: {
     readonly body: undefined;

@@ -2,10 +2,11 @@
 import { describe, expect, test } from 'vitest';
 import { commitmentOf } from '../../../src/queue/draw/seed.ts';
 import { BY } from '../../support/author.ts';
-import { until } from '../../support/fixtures.ts';
+import { freshDatabase, freshPrefix, redisUrl, until } from '../../support/fixtures.ts';
 import { SaleListener } from '../../support/http/sale-listener.ts';
-import type { Answer, TestNode } from '../../support/nodes/node.ts';
+import { type Answer, startTestNode, type TestNode } from '../../support/nodes/node.ts';
 import { expectBalanced, onEachStore } from '../../support/nodes/stores.ts';
+import { TcpProxy } from '../../support/servers/network/tcp-proxy.ts';
 
 const HOUR_MS = 3_600_000;
 /** Workers learn of a changed sale one by one, so there is only one. */
@@ -335,3 +336,18 @@ onEachStore((stage) => {
     });
   });
 }, ONE_WORKER);
+
+test('a place may have been left if Postgres’ reply is lost: the answer is unknown', async () => {
+  const databaseUrl = await freshDatabase();
+  await using proxy = await TcpProxy.start(Number(new URL(databaseUrl).port));
+  const stores = { redisUrl: redisUrl(), databaseUrl: proxy.through(databaseUrl), keyPrefix: freshPrefix() };
+  await using node = await startTestNode({ ...stores, env: ONE_WORKER });
+  await node.ops.create({ id: 'tickets', stock: 1, queue: 'fifo', startsAt: later() }, BY.actor);
+  await until(async () => (await join(node, 'tickets', 'anna')).status === 200, { what: 'anna has a place' });
+  proxy.loseReplies((request) => request.includes('stockade_leave_queue'));
+  const lost = await ask(node, 'DELETE', 'tickets', 'anna');
+  expect(lost).toMatchObject({ status: 503, code: 'unknown' });
+  await until(async () => (await ask(node, 'DELETE', 'tickets', 'anna')).body.state === 'left', {
+    what: 'asked again, it is left',
+  });
+});

@@ -43,6 +43,9 @@ const GET_TOKEN = 'Get one with POST /v1/sales/{saleId}/tokens';
 const UNAVAILABLE = problem('unavailable', {
   detail: 'The queue can’t be read now. Send the request again: a buyer keeps its place.',
 });
+const PERHAPS_LEFT = problem('unknown', {
+  detail: 'The place may have been left. Send the request again: a place that was left stays so.',
+});
 const BUSY = problem('busy', {
   detail: 'This node has too much to do with queues. Send the request again: a buyer keeps its place.',
 });
@@ -133,13 +136,15 @@ export function leaveRoute(host: PlaceHost): Handler {
     const who = await host.authenticate(request);
     if (!('buyerId' in who)) return exchange.reply(refusal(who).reply);
     const holder = { saleId, buyerId: who.buyerId };
-    const reply = await answered(host, async () => {
+    let isLeaving = false;
+    const work = async () => {
       const record = await recordOf(host, saleId);
       if (!record) return problem('unknown_sale');
+      isLeaving = true;
       const place = await host.queue.leave(record, who.buyerId);
       return place ? placeReply(host.queueSigners, holder, place) : problem('no_place');
-    });
-    exchange.reply(reply);
+    };
+    exchange.reply(await answered(host, work, () => (isLeaving ? PERHAPS_LEFT : UNAVAILABLE)));
   };
 }
 
@@ -210,17 +215,22 @@ async function recordOf(host: PlaceHost, saleId: string): Promise<SaleRecord | u
   return SALE_ID_PATTERN.test(saleId) ? host.readRecord(saleId) : undefined;
 }
 
-async function answered<T>(host: PlaceHost, work: () => Promise<T | Reply>): Promise<T | Reply> {
+/** @param failed the answer if the work fails or is late */
+async function answered<T>(
+  host: PlaceHost,
+  work: () => Promise<T | Reply>,
+  failed = () => UNAVAILABLE,
+): Promise<T | Reply> {
   try {
     return await withTimeout(host.readDeadlineMs, work());
   } catch (error) {
-    return failure(host, error);
+    return failure(host, error, failed());
   }
 }
 
-function failure(host: PlaceHost, error: unknown): Reply {
+function failure(host: PlaceHost, error: unknown, failed = UNAVAILABLE): Reply {
   if (!(error instanceof StockadeError)) host.fault(error);
-  return isBusy(error) ? BUSY : UNAVAILABLE;
+  return isBusy(error) ? BUSY : failed;
 }
 
 /** @returns what is wrong with the body, as text, if it is not valid */
