@@ -36,6 +36,14 @@ export class OperationTimedOut extends StockadeError {
   }
 }
 
+/** A change failed with an error that does not say whether it was made: the connection to a store broke, for example. */
+export class ChangeFailed extends StockadeError {
+  constructor(cause: unknown) {
+    const why = cause instanceof Error ? cause.message : String(cause);
+    super('unavailable', `${why}; ${MAY_BE_DONE}`, { cause });
+  }
+}
+
 /** An operation failed because its sale was being rebuilt, which is over in a moment. */
 export class MetRebuild extends StockadeError {
   constructor(operation: string, { changes, cause }: Circumstances = {}) {

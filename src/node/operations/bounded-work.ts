@@ -4,11 +4,16 @@
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { OPERATION_DEADLINE_MS, VERIFY_DEADLINE_MS } from '../../config/ops-deadlines.ts';
-import { InvalidInput, StaleGeneration } from '../../engine/errors.ts';
+import { InvalidInput, StaleGeneration, StockadeError } from '../../engine/errors.ts';
 import { monotonicMs } from '../../lib/monotonic.ts';
 import { OrdersDiffer, SaleDeleting } from '../../operations/delete-operations.ts';
 import { UnknownDeadLetter } from '../../operations/event-operations.ts';
-import { MetRebuild, OperationTimedOut, StoresAway } from '../../operations/operation-faults.ts';
+import {
+  ChangeFailed,
+  MetRebuild,
+  OperationTimedOut,
+  StoresAway,
+} from '../../operations/operation-faults.ts';
 import { WrongQueueState } from '../../operations/queue/queue-operations.ts';
 import {
   InsufficientStock,
@@ -80,7 +85,7 @@ export class BoundedWork {
    * The work's result. Abandoned work that changes something continues, and its result is discarded. Other abandoned work
    * stops: its statements in Postgres are cancelled.
    * @param changes the work makes a change; then the error says that the change may have been made
-   * @throws what the work throws, StoresAway, OperationTimedOut; MetRebuild for StaleGeneration
+   * @throws what the work throws, StoresAway, OperationTimedOut; MetRebuild for StaleGeneration; ChangeFailed for an error of a store
    */
   async run<T>(
     name: string,
@@ -95,7 +100,8 @@ export class BoundedWork {
       if (ANSWERS.some((kind) => error instanceof kind) || error instanceof StoresAway) throw error;
       const away = await this.#watch.away();
       if (away.length > 0) throw new StoresAway(away, { changes, cause: error });
-      throw error instanceof StaleGeneration ? new MetRebuild(name, { changes, cause: error }) : error;
+      if (error instanceof StaleGeneration) throw new MetRebuild(name, { changes, cause: error });
+      throw changes && !(error instanceof StockadeError) ? new ChangeFailed(error) : error;
     } finally {
       end.abort();
       // This has no effect on work that has ended.
