@@ -1,7 +1,7 @@
 /**
- * The changes of orders in Postgres: each is one call and one transaction (migrations/023-queue.sql; the expiry in
- * migrations/024-queue-aftermath.sql, a late payment in migrations/005-order-changes.sql; operators' changes, which are stored with
- * operator and reason, in migrations/013-who-and-why.sql).
+ * The changes of orders in Postgres: each is one call and one transaction (migrations/027-second-late-payment.sql; the expiry in
+ * migrations/024-queue-aftermath.sql; operators' changes, which are stored with operator and reason, in
+ * migrations/013-who-and-why.sql).
  */
 import type { Author } from '../engine/sale/author.ts';
 import type { Order, OrderChange, PayType } from '../operations/order-operations.ts';

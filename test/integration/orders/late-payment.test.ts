@@ -165,6 +165,41 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
       await balanced(saleId, 1);
     });
 
+    test('by another payment type is refused, while the refund is due and once it is made', async () => {
+      const { orderId } = await overtaken();
+      await refundIsDue(orderId);
+      const others = (['wechat', 'alipay'] as const).map(
+        (payType): OrderChange => ({ kind: 'pay', payType }),
+      );
+      const refused = { code: 'wrong_status', orderStatus: 'expired' };
+      for (const other of others) expect(await orders.changeOrder(orderId, other, BY)).toEqual(refused);
+      expect(await orders.refundsDue()).toMatchObject([{ orderId, payType: 'card' }]);
+
+      const refunded = await orders.changeOrder(orderId, { kind: 'refund' }, BY);
+      for (const other of others) expect(await orders.changeOrder(orderId, other, 'anna')).toEqual(refused);
+      expect(await orders.changeOrder(orderId, PAY, BY)).toEqual({ code: 'expired', refundDue: false });
+      expect({ code: 'done', order: await shown(orderId) }).toMatchObject(refunded);
+    });
+
+    test('by two payment types at once, one is refused and is not on the list', async () => {
+      const { orderId } = await overtaken();
+      const payTypes = ['card', 'wechat'] as const;
+      // Each take is answered only when both calls have seen that nothing is decided.
+      let arrived = 0;
+      const meeting = shop.orders(async (purchase) => {
+        arrived += 1;
+        await until(() => arrived === payTypes.length, { what: 'both have come to the take' });
+        return till.take(purchase);
+      });
+      const answers = await Promise.all(
+        payTypes.map((payType) => meeting.changeOrder(orderId, { kind: 'pay', payType }, BY)),
+      );
+      const first = answers.findIndex(({ code }) => code === 'expired');
+      expect(answers[first]).toEqual({ code: 'expired', refundDue: true });
+      expect(answers[1 - first]).toEqual({ code: 'wrong_status', orderStatus: 'expired' });
+      expect(await orders.refundsDue()).toMatchObject([{ orderId, payType: payTypes[first] }]);
+    });
+
     test('an expired order that was never paid needs no refund', async () => {
       const { orderId } = await overtaken();
       const refund = await orders.changeOrder(orderId, { kind: 'refund' }, BY);

@@ -51,12 +51,4 @@ export const SQL: readonly Equivalent[] = [
     ...{ file: BATCH, line: 82, mutator: 'ComparisonShifted', original: '>', replacement: '>=' },
     why: 'with the limit 1 the unique index has refused a second order before',
   },
-  {
-    file: QUEUE,
-    line: 397,
-    mutator: 'OperandDropped',
-    original: "change = 'pay'",
-    replacement: 'true',
-    why: 'a retaken order has expired: every other change has the wrong status anyway',
-  },
 ];

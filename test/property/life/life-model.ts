@@ -203,7 +203,7 @@ export class LifeModel {
     if (kind === 'pay' && order.retakenBy !== undefined) {
       return payType === order.payType ? 'done' : 'wrong_status';
     }
-    if (kind === 'pay' && order.refundDue) return 'expired';
+    if (kind === 'pay' && order.refundDue) return payType === order.payType ? 'expired' : 'wrong_status';
     if (kind === 'pay' && (order.status === 'expired' || (order.status === 'unpaid' && order.overdue))) {
       return 'late';
     }

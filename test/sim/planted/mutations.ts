@@ -297,7 +297,7 @@ export const MUTATIONS: readonly Mutation[] = [
     'payment: an expired order is marked as paid',
     'paidTooLate',
     edit(
-      'postgres/migrations/023-queue.sql',
+      'postgres/migrations/027-second-late-payment.sql',
       "stands.expires_at <= now()) THEN 'late'",
       "stands.expires_at <= now()) THEN 'possible'",
     ),
@@ -306,7 +306,7 @@ export const MUTATIONS: readonly Mutation[] = [
     'late payment: accepted although the units are gone',
     'paidTooLate',
     edit(
-      'postgres/migrations/005-order-changes.sql',
+      'postgres/migrations/027-second-late-payment.sql',
       'UPDATE orders SET refund_due_at = now(), pay_type = payment WHERE order_id = late;',
       "UPDATE orders SET status = 'paid', paid_at = now(), pay_type = payment WHERE order_id = late;",
     ),
@@ -315,7 +315,7 @@ export const MUTATIONS: readonly Mutation[] = [
     'refund: a late payment returns the units a second time',
     'paidTooLate',
     edit(
-      'postgres/migrations/023-queue.sql',
+      'postgres/migrations/027-second-late-payment.sql',
       "ELSIF stands.status = 'paid' THEN",
       "ELSIF change = 'refund' THEN",
     ),

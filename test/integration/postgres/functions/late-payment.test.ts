@@ -99,6 +99,22 @@ const CASES: readonly Case[] = [
     written: CANCELLED,
     events: ['cancelled 12'],
   },
+  {
+    what: 'with another pay type is to be refunded already: a retake is cancelled',
+    late: { refund_due_at: -2, pay_type: 'alipay' },
+    verdict: 'wrong_status',
+    stands: 11,
+    written: CANCELLED,
+    events: ['cancelled 12'],
+  },
+  {
+    what: 'with another pay type was refunded, and there is no retake',
+    late: { refund_due_at: -2, refunded_at: -1, pay_type: 'alipay' },
+    taken: null,
+    verdict: 'wrong_status',
+    stands: 11,
+    written: {},
+  },
   ...[null, { ...PAID, pay_type: 'alipay' }].flatMap((taken): Case[] => [
     {
       what: `was retaken, and ${taken ? 'another retake is paid' : 'there is no other retake'}`,
