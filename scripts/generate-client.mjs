@@ -35,13 +35,18 @@ export function generate(from) {
     'export interface Problems {',
     ...ProblemCode.enum.map((code) => `  ${code}: Problem<'${code}'>${membersOf(code, Problem.properties)};`),
     '}\n',
+    'export const CODES: readonly string[] = [',
+    ...ProblemCode.enum.map((code) => `  '${code}',`),
+    '];\n',
     'export interface Operations {',
     ...operations.map(operationType),
     '}\n',
+    '/** Method, path, and a member that the answer always has. Without such a member, the answer is a text. */',
     'export const ROUTES = {',
-    ...operations.map(
-      ({ operationId, method, path }) => `  ${operationId}: ['${method.toUpperCase()}', '${path}'],`,
-    ),
+    ...operations.map(({ operationId, method, path, responses }) => {
+      const route = [method.toUpperCase(), path, ...memberOf(responses, schemas)];
+      return `  ${operationId}: [${route.map(literal).join(', ')}],`;
+    }),
     '} as const;\n',
   ].join('\n');
 }
@@ -61,6 +66,13 @@ function operationType({ operationId, requestBody, responses }) {
     `    readonly code: ${codes.map((code) => `'${code}'`).join(' | ')};`,
     '  };',
   ].join('\n');
+}
+
+/** The first member of the answer, in a list. The list is empty if the answer is a text. */
+function memberOf(responses, schemas) {
+  const { schema } = Object.values(Object.values(responses)[0].content)[0];
+  const answer = schema.$ref ? schemas[typeOf(schema)] : schema;
+  return (answer.oneOf?.[0] ?? answer).required?.slice(0, 1) ?? [];
 }
 
 /**

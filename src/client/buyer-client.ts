@@ -1,5 +1,6 @@
 /** A client of the buyers' port for one buyer. It runs in the buyer's browser, or in a shop's backend. */
 import {
+  CODES,
   type Operations,
   type Order,
   type Place,
@@ -93,7 +94,7 @@ export class BuyerClient {
    * @throws TypeError if the URL is wrong, RangeError if a time is
    */
   constructor(options: ClientOptions) {
-    this.#transport = new Transport(options, ATTEMPT_MS);
+    this.#transport = new Transport(options, ATTEMPT_MS, CODES);
   }
 
   /** Makes one purchase, even if it has to repeat the request. @throws UnexpectedAnswer, the signal's reason */

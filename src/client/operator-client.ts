@@ -1,5 +1,6 @@
 /** A client of a node's ops port. */
 import {
+  CODES,
   type Deletion,
   type LedgerEntry,
   type NewSale,
@@ -95,7 +96,7 @@ export class OperatorClient {
 
   /** @throws TypeError if the URL is wrong, RangeError if a time is */
   constructor({ token, operator, ...options }: OperatorOptions) {
-    this.#transport = new Transport({ deadlineMs: ATTEMPT_MS, ...options }, ATTEMPT_MS);
+    this.#transport = new Transport({ deadlineMs: ATTEMPT_MS, ...options }, ATTEMPT_MS, CODES);
     this.#headers = {
       authorization: `Bearer ${token}`,
       ...(operator !== undefined && { 'x-operator': operator }),
@@ -203,7 +204,7 @@ export class OperatorClient {
     saleId: string,
     options?: CallOptions,
   ): Promise<{ readonly code: 'found'; readonly text: string } | Refused<'drawFile'>> {
-    const answer = await this.#call('drawFile', { saleId }, undefined, { ...READS, isText: true }, options);
+    const answer = await this.#call('drawFile', { saleId }, undefined, READS, options);
     return outcomeOf(answer, (text: string) => ({ code: 'found', text }));
   }
 
@@ -279,14 +280,14 @@ export class OperatorClient {
 
   /** Whether it can do its work: `status` is `ready`, or `not ready` with a `reason`. */
   async readyz(options?: CallOptions): Promise<Found<'readyz'> | NotReady> {
-    return this.#found('readyz', {}, options);
+    return this.#found('readyz', {}, options, { ...READS, asksIfReady: true });
   }
 
   /** The metrics in Prometheus' text format. */
   async metrics(
     options?: CallOptions,
   ): Promise<{ readonly code: 'found'; readonly text: string } | Refused<'metrics'>> {
-    const answer = await this.#call('metrics', {}, undefined, { ...READS, isText: true }, options);
+    const answer = await this.#call('metrics', {}, undefined, READS, options);
     return outcomeOf(answer, (text: string) => ({ code: 'found', text }));
   }
 
@@ -367,4 +368,5 @@ export interface NotReady {
   readonly reason: string;
 }
 
-type How = Pick<Request, 'repeatable' | 'changes'> & Pick<Partial<Request>, 'attemptMs' | 'query' | 'isText'>;
+type How = Pick<Request, 'repeatable' | 'changes'> &
+  Pick<Partial<Request>, 'attemptMs' | 'query' | 'asksIfReady'>;

@@ -20,7 +20,7 @@ import {
   ROUTES,
 } from './generated/buyers-api.ts';
 import type { Refusal } from './outcome.ts';
-import { type Opened, pause, reasonOf, type Transport, UnexpectedAnswer } from './transport.ts';
+import { type Opened, pause, type Route, reasonOf, type Transport, UnexpectedAnswer } from './transport.ts';
 
 export type SaleUpdate =
   /** The state of the sale now. */
@@ -80,7 +80,7 @@ export function followPlace(
 }
 
 interface Stream {
-  readonly route: readonly [method: string, path: string];
+  readonly route: Route;
   readonly params: Readonly<Record<string, string>>;
   readonly headers?: Readonly<Record<string, string>>;
   /** Of its events, and of what an update has. */

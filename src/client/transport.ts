@@ -46,7 +46,7 @@ export class UnexpectedAnswer extends Error {
 }
 
 export interface Request extends CallOptions {
-  readonly route: readonly [method: string, path: string];
+  readonly route: Route;
   readonly params?: Readonly<Record<string, string>>;
   readonly query?: Readonly<Record<string, string | number | undefined>>;
   readonly body?: unknown;
@@ -57,9 +57,12 @@ export interface Request extends CallOptions {
   readonly changes: boolean;
   /** Time that a slow route needs, in milliseconds: the call and each request may take at least this long. */
   readonly attemptMs?: number;
-  /** The answer is text, also if it looks like JSON. */
-  readonly isText?: boolean;
+  /** A node that is not ready answers 503 with a report, which is what the caller asked for. */
+  readonly asksIfReady?: boolean;
 }
+
+/** The last element is a member that the answer always has. Without it, the answer is a text, also if it looks like JSON. */
+export type Route = readonly [method: string, path: string, member?: string];
 
 export interface Problem {
   readonly code: string;
@@ -92,9 +95,13 @@ export class Transport {
   readonly #base: string;
   readonly #options: ClientOptions;
   readonly #attemptMs: number;
+  readonly #codes: readonly string[];
 
-  /** @throws TypeError if the URL is wrong, RangeError if a time is */
-  constructor(options: ClientOptions, attemptMs: number) {
+  /**
+   * @param codes of the problems that the port is known to answer with
+   * @throws TypeError if the URL is wrong, RangeError if a time is
+   */
+  constructor(options: ClientOptions, attemptMs: number, codes: readonly string[]) {
     const { url } = options;
     if (!/^https?:\/\//.test(String(url)) || !URL.canParse(url))
       throw new TypeError(`url is ${JSON.stringify(url)}, but must begin with http:// or https://`);
@@ -105,6 +112,7 @@ export class Transport {
     this.#base = url.replace(/\/+$/, '');
     this.#options = options;
     this.#attemptMs = options.attemptMs ?? attemptMs;
+    this.#codes = codes;
   }
 
   /** @throws UnexpectedAnswer, the signal's reason */
@@ -141,7 +149,7 @@ export class Transport {
       const isStream = response.headers.get('content-type')?.startsWith('text/event-stream');
       if (response.ok && isStream && response.body) return { ok: true, body: response.body };
       const text = await response.text();
-      const answer = answerOf(url, response.status, text, request);
+      const answer = this.#answerOf(url, response.status, text, request);
       if (answer.ok) throw new UnexpectedAnswer(url, response.status, text);
       return { ok: false, problem: answer.problem, retryAfterMs: retryAfter(response) };
     } catch (error) {
@@ -165,7 +173,8 @@ export class Transport {
       const url = this.#urlOf(request);
       const response = await this.#send(url, request, controller.signal);
       const text = await response.text();
-      return { answer: answerOf(url, response.status, text, request), retryAfterMs: retryAfter(response) };
+      const answer = this.#answerOf(url, response.status, text, request);
+      return { answer, retryAfterMs: retryAfter(response) };
     } catch (error) {
       signal?.throwIfAborted();
       if (error instanceof UnexpectedAnswer) throw error;
@@ -191,6 +200,31 @@ export class Transport {
     });
   }
 
+  /** @throws UnexpectedAnswer */
+  #answerOf(url: string, status: number, text: string, request: Request): Answer {
+    const member = request.route[2];
+    const body = parsed(text);
+    if (status >= 200 && status < 300) {
+      if (member !== undefined && body[member] !== undefined) return { ok: true, status, body };
+      // A page of HTML comes from somebody else: none of the texts begins like one.
+      if (member === undefined && !/^\s*</.test(text)) return { ok: true, status, body: text };
+      throw new UnexpectedAnswer(url, status, text);
+    }
+    if (this.#isProblem(body)) return { ok: false, problem: body };
+    if (status === 503 && request.asksIfReady && body.status === 'not ready')
+      return { ok: true, status, body };
+    // A gateway answers so when it could not reach the port, or did not wait for the answer.
+    if (status >= 500) return { ok: false, problem: noAnswer(request, `a gateway answered ${status}`) };
+    throw new UnexpectedAnswer(url, status, text);
+  }
+
+  /** Gateways have codes too. A code that only a newer version knows comes with the type of a problem. */
+  #isProblem(body: object): body is Problem {
+    const { code, type } = body as Partial<Record<'code' | 'type', unknown>>;
+    if (typeof code !== 'string') return false;
+    return this.#codes.includes(code) || String(type).startsWith('/problems/');
+  }
+
   #urlOf({ route, params = {}, query = {} }: Request): string {
     const path = route[1].replace(/\{(\w+)\}/g, (_, name: string) =>
       encodeURIComponent(String(params[name])),
@@ -202,28 +236,13 @@ export class Transport {
   }
 }
 
-function answerOf(url: string, status: number, text: string, request: Request): Answer {
-  if (status >= 200 && status < 300)
-    return { ok: true, status, body: request.isText ? text : (parsed(text) ?? text) };
-  const body = parsed(text);
-  if (isProblem(body)) return { ok: false, problem: body };
-  // `/readyz` answers 503 with a report, which is what the caller asked for.
-  if (status === 503 && typeof body === 'object') return { ok: true, status, body };
-  // A gateway answers so when it could not reach the port.
-  if (status >= 500) return { ok: false, problem: noAnswer(request, `a gateway answered ${status}`) };
-  throw new UnexpectedAnswer(url, status, text);
-}
-
-function parsed(text: string): unknown {
+/** The members of a text that is a JSON object, otherwise none. */
+function parsed(text: string): Readonly<Record<string, unknown>> {
   try {
-    return JSON.parse(text);
+    return Object(JSON.parse(text));
   } catch {
-    return undefined;
+    return {};
   }
-}
-
-function isProblem(body: unknown): body is Problem {
-  return typeof body === 'object' && body !== null && typeof (body as Problem).code === 'string';
 }
 
 function noAnswer({ changes }: Request, detail: string): Problem {

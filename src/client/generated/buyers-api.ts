@@ -154,6 +154,43 @@ export interface Problems {
   internal: Problem<'internal'>;
 }
 
+export const CODES: readonly string[] = [
+  'sold_out',
+  'limit_reached',
+  'insufficient_stock',
+  'not_started',
+  'ended',
+  'paused',
+  'unknown_sale',
+  'unknown_order',
+  'not_found',
+  'method_not_allowed',
+  'invalid_request',
+  'unauthenticated',
+  'forbidden',
+  'operators_only',
+  'wrong_state',
+  'wrong_status',
+  'expired',
+  'refused',
+  'token_required',
+  'token_invalid',
+  'offer_required',
+  'offer_ended',
+  'no_queue',
+  'no_place',
+  'queue_full',
+  'challenge_required',
+  'challenge_failed',
+  'rate_limited',
+  'idempotency_mismatch',
+  'payload_too_large',
+  'busy',
+  'unavailable',
+  'unknown',
+  'internal',
+];
+
 export interface Operations {
   buy: {
     readonly body: {
@@ -274,22 +311,23 @@ export interface Operations {
   };
 }
 
+/** Method, path, and a member that the answer always has. Without such a member, the answer is a text. */
 export const ROUTES = {
-  buy: ['POST', '/v1/sales/{saleId}/orders'],
-  ownOrdersOfSale: ['GET', '/v1/sales/{saleId}/orders'],
-  getPurchaseToken: ['POST', '/v1/sales/{saleId}/tokens'],
-  takePlace: ['POST', '/v1/sales/{saleId}/place'],
-  readPlace: ['GET', '/v1/sales/{saleId}/place'],
-  leavePlace: ['DELETE', '/v1/sales/{saleId}/place'],
+  buy: ['POST', '/v1/sales/{saleId}/orders', 'orderId'],
+  ownOrdersOfSale: ['GET', '/v1/sales/{saleId}/orders', 'orders'],
+  getPurchaseToken: ['POST', '/v1/sales/{saleId}/tokens', 'token'],
+  takePlace: ['POST', '/v1/sales/{saleId}/place', 'saleId'],
+  readPlace: ['GET', '/v1/sales/{saleId}/place', 'saleId'],
+  leavePlace: ['DELETE', '/v1/sales/{saleId}/place', 'saleId'],
   followPlace: ['GET', '/v1/sales/{saleId}/place/events'],
-  readSale: ['GET', '/v1/sales/{saleId}'],
+  readSale: ['GET', '/v1/sales/{saleId}', 'id'],
   followSale: ['GET', '/v1/sales/{saleId}/events'],
-  ownOrders: ['GET', '/v1/orders'],
-  readOrder: ['GET', '/v1/orders/{orderId}'],
-  payOrder: ['POST', '/v1/orders/{orderId}/pay'],
-  cancelOrder: ['POST', '/v1/orders/{orderId}/cancel'],
-  redeemOrder: ['POST', '/v1/orders/{orderId}/redeem'],
-  openApi: ['GET', '/openapi.json'],
+  ownOrders: ['GET', '/v1/orders', 'orders'],
+  readOrder: ['GET', '/v1/orders/{orderId}', 'orderId'],
+  payOrder: ['POST', '/v1/orders/{orderId}/pay', 'orderId'],
+  cancelOrder: ['POST', '/v1/orders/{orderId}/cancel', 'orderId'],
+  redeemOrder: ['POST', '/v1/orders/{orderId}/redeem', 'orderId'],
+  openApi: ['GET', '/openapi.json', 'openapi'],
   docsPage: ['GET', '/docs'],
   problemsPage: ['GET', '/problems'],
   problemPage: ['GET', '/problems/{code}'],

@@ -201,6 +201,19 @@ test('the pause is random, and as long as Retry-After says at least', async () =
   expect(answers).toHaveLength(3);
 });
 
+test.each([
+  [503, '{"message":"Service Unavailable"}'],
+  [503, 'null'],
+  [504, '{"code":"upstream_timeout"}'],
+])('a gateway’s %i %s interrupts it', async (status, body) => {
+  follow();
+  await pass();
+  answers[0]!.with(new Response(body, { status }));
+  await pass(1_000);
+  expect(updates).toEqual([{ code: 'interrupted', detail: `a gateway answered ${status}` }]);
+  expect(answers).toHaveLength(2);
+});
+
 test('a silent connection is given up, also one that never answers', async () => {
   follow();
   await pass(14_999);

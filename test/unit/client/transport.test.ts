@@ -158,9 +158,73 @@ test('a query without an answer is unavailable', async () => {
   expect(await buyer(300).sale('web')).toMatchObject({ code: 'unavailable', status: 0 });
 });
 
-test('an answer that is not Stockade’s is reported as such', async () => {
-  const { buyer } = await scripted({ status: 404, body: '<html>nothing here</html>' });
+test.each([
+  [404, '<html>nothing here</html>'],
+  [403, { code: 'blocked', message: 'a firewall says no' }],
+  [200, '<html>sign in</html>'],
+  [200, { message: 'hello' }],
+  [200, 'null'],
+  [200, '["7"]'],
+  [204, ''],
+])('an answer that is not Stockade’s is reported as such: %i %j', async (status, body) => {
+  const { buyer, operator, requests } = await scripted({ status, body });
   await expect(buyer().sale('web')).rejects.toThrow(UnexpectedAnswer);
+  await expect(buyer().purchase({ saleId: 'web' })).rejects.toThrow(UnexpectedAnswer);
+  await expect(buyer().cancel('7')).rejects.toThrow(UnexpectedAnswer);
+  await expect(operator().changeSale('web', { action: 'pause' })).rejects.toThrow(UnexpectedAnswer);
+  await expect(operator().readyz()).rejects.toThrow(UnexpectedAnswer);
+  expect(requests).toHaveLength(5);
+});
+
+test('a page of HTML is not taken for a text', async () => {
+  const { operator } = await scripted({ status: 200, body: '\n<!doctype html>' });
+  await expect(operator().metrics()).rejects.toThrow(UnexpectedAnswer);
+  await expect(operator().drawFile('web')).rejects.toThrow(UnexpectedAnswer);
+});
+
+describe.each([
+  [503, { message: 'Service Unavailable' }],
+  [503, { status: 503, error: 'Service Unavailable' }],
+  [503, 'null'],
+  [503, '"no healthy upstream"'],
+  [504, { code: 'upstream_timeout' }],
+  [500, { code: 500, message: 'oops' }],
+  [522, '<html>'],
+])('a gateway’s %i %j is no answer', (status, body) => {
+  const step = { status, body };
+
+  test('a request that may be repeated is repeated', async () => {
+    const { buyer, requests } = await scripted(step, PLACED);
+    expect(await buyer().purchase({ saleId: 'web' })).toMatchObject({ code: 'committed' });
+    expect(requests).toHaveLength(2);
+  });
+
+  test('to the end, a change is unknown and a query unavailable', async () => {
+    const { buyer, operator } = await scripted(final(step));
+    expect(await buyer().purchase({ saleId: 'web' })).toMatchObject({ code: 'unknown', status: 0 });
+    expect(await buyer().cancel('7')).toMatchObject({ code: 'unknown', status: 0 });
+    expect(await buyer().order('7')).toMatchObject({ code: 'unavailable', status: 0 });
+    expect(await operator().readyz()).toMatchObject({ code: 'unavailable', status: 0 });
+    expect(await operator().createSale({ id: 'web', stock: 1 })).toMatchObject({ code: 'unknown' });
+  });
+});
+
+test('only readyz has an answer that comes with 503', async () => {
+  const { buyer, operator } = await scripted(
+    final({ status: 503, body: { status: 'not ready', reason: 'Redis is away' } }),
+  );
+  expect(await operator().readyz()).toEqual({ code: 'found', status: 'not ready', reason: 'Redis is away' });
+  expect(await operator().healthz()).toMatchObject({ code: 'unavailable', status: 0 });
+  expect(await buyer().cancel('7')).toMatchObject({ code: 'unknown', status: 0 });
+});
+
+test('a code that only a newer version knows is handed over', async () => {
+  const future = { type: '/problems/too_late', title: 'x', code: 'too_late', since: 'noon' };
+  for (const status of [409, 503]) {
+    const { buyer, requests } = await scripted({ status, body: { ...future, status } });
+    expect(await buyer().cancel('7')).toEqual({ ...future, status });
+    expect(requests).toHaveLength(1);
+  }
 });
 
 test.each([
