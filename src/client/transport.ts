@@ -187,7 +187,7 @@ export class Transport {
 
   async #send(url: string, { route, body, headers }: Request, signal: AbortSignal): Promise<Response> {
     const { fetch = globalThis.fetch, headers: source } = this.#options;
-    const given = typeof source === 'function' ? await source() : source;
+    const given = typeof source === 'function' ? await unlessAborted(source(), signal) : source;
     return fetch(url, {
       method: route[0],
       headers: {
@@ -278,6 +278,16 @@ export function pause(ms: number, signal: AbortSignal | undefined): Promise<void
       resolve();
     }, ms);
     signal?.addEventListener('abort', end, { once: true });
+  });
+}
+
+/** The value, once it is there. Rejects with the signal's reason if that is aborted before. */
+function unlessAborted<T>(value: T | Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const end = () => reject(signal.reason);
+    if (signal.aborted) end();
+    signal.addEventListener('abort', end, { once: true });
+    Promise.resolve(value).then(resolve, reject);
   });
 }
 

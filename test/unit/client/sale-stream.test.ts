@@ -214,6 +214,20 @@ test.each([
   expect(answers).toHaveLength(2);
 });
 
+test('headers that never come interrupt it too, and the signal ends it', async () => {
+  const headers = () => new Promise<never>(() => {});
+  const controller = new AbortController();
+  const buyer = new BuyerClient({ url: 'http://shop.example', headers });
+  const following = buyer.followSale('web', { signal: controller.signal });
+  const first = following.next();
+  await pass(15_000);
+  expect((await first).value).toEqual({ code: 'interrupted', detail: 'nothing came for 15 s' });
+  const second = following.next();
+  await pass(1_000);
+  controller.abort(new Error('the page is left'));
+  await expect(second).rejects.toThrow('the page is left');
+});
+
 test('a silent connection is given up, also one that never answers', async () => {
   follow();
   await pass(14_999);

@@ -227,6 +227,26 @@ test('a code that only a newer version knows is handed over', async () => {
   }
 });
 
+describe('headers that never come', () => {
+  const headers = () => new Promise<never>(() => {});
+
+  test('do not keep a call beyond its deadline', async () => {
+    const buyer = new BuyerClient({ url: 'http://127.0.0.1:1', deadlineMs: 50, headers });
+    expect(await buyer.order('7')).toMatchObject({
+      code: 'unavailable',
+      detail: expect.stringMatching('no answer within'),
+    });
+  });
+
+  test('do not keep a call whose signal is aborted', async () => {
+    const buyer = new BuyerClient({ url: 'http://127.0.0.1:1', headers });
+    const controller = new AbortController();
+    const order = buyer.order('7', { signal: controller.signal });
+    controller.abort(new Error('the buyer went away'));
+    await expect(order).rejects.toThrow('the buyer went away');
+  });
+});
+
 test.each([
   [{ url: 'shop.example' }, TypeError],
   [{ url: 'ftp://shop.example' }, TypeError],
