@@ -201,6 +201,7 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
     await till.buy(other, 'zoe');
     await until(() => expiry.orders === 1, { what: 'an order of another sale has expired' });
     expect(await states(shop, id)).toEqual({ anna: 'offered', bert: 'waiting' });
+    expect(await accept(orderId, 'anna')).toMatchObject({ verdict: 'paused' });
     await shop.service.change(id, { action: 'resume' }, BY);
     expect(await accept(orderId, 'anna')).toMatchObject({ verdict: 'done' });
     await untilStates(shop, id, { bert: 'offered' });

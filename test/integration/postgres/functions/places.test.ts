@@ -195,7 +195,8 @@ describe('an offer', () => {
     ['ends now', { order: { expires_at: 0 } }, 'late'],
     ['ended before', { order: { expires_at: -1 } }, 'late'],
     ['is of a paused sale', { order: { sale_id: 'p' } }, 'paused'],
-    ['is of a paused sale, and ended', { order: { sale_id: 'p', expires_at: -1 } }, 'late'],
+    ['is of a paused sale, and its time is over', { order: { sale_id: 'p', expires_at: -1 } }, 'paused'],
+    ['is of a paused sale, and was given back', { order: { sale_id: 'p', status: 'cancelled' } }, 'late'],
   ])('is not accepted if it %s', async (_, asked, verdict) => {
     const { returned, written, events, orders } = await accept(asked);
     expect([written, events]).toEqual([{}, []]);
