@@ -71,8 +71,9 @@ export interface NewAcceptance {
 }
 
 /**
- * `committed`: the order is the buyer's, also if it was accepted before. `offer_ended`: its time was over, it was given back, or it
- * is not this buyer's. `unknown`: it may have been accepted, so repeat the call. With `busy` and `unavailable` nothing was done.
+ * `committed`: the order is the buyer's, also if it was accepted before. `offer_ended`: its time was over, it was given back, it was
+ * accepted before and its order has ended since, or it is not this buyer's. `unknown`: it may have been accepted, so repeat the call.
+ * With `busy` and `unavailable` nothing was done.
  */
 export type AcceptanceOutcome =
   | { readonly code: 'committed'; readonly orderId: string; readonly quantity: number }

@@ -41,8 +41,8 @@ export interface Acceptance {
 
 export interface Accepted {
   /**
-   * done: the order is the buyer's, also if it was accepted before. late: the offer has ended. quantity: it is for another number
-   * of units. paused: the sale is. forbidden: it is another buyer's.
+   * done: the order is the buyer's, also if it was accepted before. late: the offer has ended, or its order has. quantity: it is
+   * for another number of units. paused: the sale is. forbidden: it is another buyer's.
    */
   readonly verdict: 'done' | 'late' | 'quantity' | 'paused' | 'forbidden';
   readonly order: Order;

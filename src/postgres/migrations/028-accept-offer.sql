@@ -1,7 +1,16 @@
--- While a sale is paused, an offer is not over, even if its time is: when the sale is resumed, it has time again. So whoever accepts it
--- is told of the pause. Arguments and verdicts stay as they are: nodes of an older version give the new answer too.
+-- What whoever accepts an offer is told:
+--
+-- - While a sale is paused, an offer is not over, even if its time is: when the sale is resumed, it has time again. So the answer is the
+--   pause.
+-- - If the offer was accepted before, and the order has ended since, for example unpaid, the offer has ended. Before, the answer was
+--   done.
+--
+-- Arguments and verdicts stay as they are: nodes of an older version give the new answers too.
 
 -- As in 023, but for that.
+--
+-- verdict: done (also if it was accepted before), forbidden, quantity (the offer is for another number of units), paused, late (it
+-- has ended, or its order has).
 CREATE OR REPLACE FUNCTION stockade_accept_offer(
   accepted bigint, asked_by text, units integer, note_reference text, note_metadata jsonb, OUT verdict text, OUT stands orders
 ) RETURNS SETOF record LANGUAGE plpgsql AS $$
@@ -13,8 +22,8 @@ BEGIN
   verdict := CASE
     WHEN stands.buyer_id <> asked_by THEN 'forbidden'
     WHEN stands.quantity <> units THEN 'quantity'
+    WHEN stands.status NOT IN ('unpaid', 'paid', 'redeemed') THEN 'late'
     WHEN stands.offer_of IS NULL THEN 'done'
-    WHEN stands.status <> 'unpaid' THEN 'late'
     WHEN EXISTS (SELECT 1 FROM sales WHERE id = stands.sale_id AND state = 'paused') THEN 'paused'
     WHEN stands.expires_at <= now() THEN 'late'
     ELSE 'possible'

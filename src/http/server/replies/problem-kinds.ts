@@ -224,7 +224,8 @@ export const KINDS = {
   offer_ended: {
     status: 409,
     title: 'The offer has ended',
-    means: 'The offer was not accepted in time, or was given back. Its units go to the next place.',
+    means:
+      'The offer was not accepted in time, or was given back. Or it was accepted, and its order has ended since. Its units go to the next place.',
     remedy: 'It is final. Get another place with POST /v1/sales/{saleId}/place.',
   },
   no_queue: {
