@@ -92,11 +92,11 @@ async function setState(trx: Knex.Transaction, row: SaleRow, action: StateAction
     "UPDATE sales SET state = ?, closed_at = CASE WHEN ? = 'closed' THEN now() END WHERE id = ?",
     [to, to, row.sale.id],
   );
-  if (action === 'resume') await renewOffers(trx, row.sale);
+  if (row.state === 'paused') await renewOffers(trx, row.sale);
   return { action, detail: { from: row.state } };
 }
 
-/** Nobody could accept an offer during the pause. The queue may have been turned off meanwhile. */
+/** At the end of a pause: nobody could accept an offer during it. The queue may have been turned off meanwhile. */
 async function renewOffers(trx: Knex.Transaction, { id, queue, hadQueue }: Sale): Promise<void> {
   if (!queue && !hadQueue) return;
   const { offerSeconds } = queue ?? QUEUE_DEFAULTS;

@@ -1,7 +1,6 @@
 -- What whoever accepts an offer is told:
 --
--- - While a sale is paused, an offer is not over, even if its time is: when the sale is resumed, it has time again. So the answer is the
---   pause.
+-- - While a sale is paused, an offer is not over, even if its time is: when the pause ends, it has time again. So the answer is the pause.
 -- - If the offer was accepted before, and the order has ended since, for example unpaid, the offer has ended. Before, the answer was
 --   done.
 --

@@ -224,6 +224,34 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
     expect(await accept(orderId, 'anna')).toMatchObject({ verdict: 'done' });
   });
 
+  test('when a paused sale is closed, its offers have time again, and its other places get none', async () => {
+    const { id } = await shop.sell({ stock: 2, ...QUEUE });
+    await queued(shop, id, ['anna', 'bert', 'carl']);
+    shop.startHead(till.take);
+    const expiry = shop.startExpiry();
+    const orderIds = [await offered(shop, id, 'anna'), await offered(shop, id, 'bert')];
+    await shop.service.change(id, { action: 'pause' }, BY);
+    await aged(shop, orderIds);
+    await shop.service.change(id, { action: 'close' }, BY);
+    const { id: other } = await shop.sell({ stock: 1, payWithinSeconds: 1 });
+    await till.buy(other, 'zoe');
+    await until(() => expiry.orders > 0, { what: 'an order of another sale has expired' });
+    expect(await accept(orderIds[0]!, 'anna')).toMatchObject({ verdict: 'done' });
+    await shop.service.change(id, { action: 'close' }, BY);
+    await aged(shop, orderIds.slice(1));
+    await untilStates(shop, id, { anna: 'bought', bert: 'lapsed', carl: 'waiting' });
+  });
+
+  test('offers of a sale that is closed while it is open get no more time', async () => {
+    const { id } = await shop.sell({ stock: 1, ...QUEUE });
+    await queued(shop, id, ['anna']);
+    shop.startHead(till.take);
+    const orderId = await offered(shop, id, 'anna');
+    await aged(shop, [orderId]);
+    await shop.service.change(id, { action: 'close' }, BY);
+    expect(await accept(orderId, 'anna')).toMatchObject({ verdict: 'late' });
+  });
+
   test('a late payment overtakes nobody: the money is refunded', async () => {
     const { id } = await shop.sell({ stock: 1, payWithinSeconds: 600 });
     const outcome = await till.buy(id, 'anna');
