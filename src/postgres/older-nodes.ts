@@ -9,12 +9,15 @@
 import type { Knex } from 'knex';
 import { StockadeError } from '../engine/errors.ts';
 import { monotonicMs } from '../lib/monotonic.ts';
+import { withTimeout } from '../lib/with-timeout.ts';
 import { type Database, rows } from './database.ts';
 
 /** Begins the name of each holder of leases from version 0.2.0 on. A host name has no slash. */
 export const HOLDER_MARK = 'node/';
 /** How old an answer of `OlderNodes` may be, in milliseconds. */
 const MAX_AGE_MS = 2_000;
+/** A purchase waits for the answer so long at most, in milliseconds. */
+const MAX_READ_MS = 500;
 
 interface OlderNode {
   /** `host:pid` */
@@ -53,17 +56,24 @@ export class OlderNodes {
   readonly #db: Database;
   #found = false;
   #readAgainAtMs = Number.NEGATIVE_INFINITY;
+  #read: Promise<void> | undefined;
 
   constructor(db: Database) {
     this.#db = db;
   }
 
-  /** While Postgres can't be reached: the last answer, or false. Never rejects. */
+  /** While Postgres does not answer: the last answer, or false. Never rejects. */
   async areRunning(): Promise<boolean> {
-    if (monotonicMs() < this.#readAgainAtMs) return this.#found;
-    this.#readAgainAtMs = monotonicMs() + MAX_AGE_MS;
-    const nodes = await readOlderNodes(this.#db).catch(() => undefined);
-    if (nodes) this.#found = nodes.length > 0;
+    if (monotonicMs() >= this.#readAgainAtMs) {
+      this.#readAgainAtMs = monotonicMs() + MAX_AGE_MS;
+      this.#read = this.#readNow();
+    }
+    await this.#read;
     return this.#found;
+  }
+
+  async #readNow(): Promise<void> {
+    const nodes = await withTimeout(MAX_READ_MS, readOlderNodes(this.#db)).catch(() => undefined);
+    if (nodes) this.#found = nodes.length > 0;
   }
 }
