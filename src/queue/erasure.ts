@@ -3,6 +3,14 @@ import { numbers, texts } from '../postgres/array-literal.ts';
 import { rows } from '../postgres/database.ts';
 import { digestOf } from './drawing.ts';
 
+/** Conditions of the two indexes on (sale_id, buyer_id). Every place meets one of them. */
+const INDEXED = ["state IN ('waiting', 'offered')", "state NOT IN ('waiting', 'offered')"];
+
+/** A buyer's places in a sale: the condition `which` must name both, and is used twice. */
+export function placesOfBuyer(which: string): string {
+  return INDEXED.map((indexed) => `SELECT * FROM places WHERE ${which} AND ${indexed}`).join(' UNION ALL ');
+}
+
 /**
  * Replaces a buyer's id in its places. The digests of its entries are stored before, because they are calculated from the id: a
  * draw can still be checked afterwards.
@@ -14,10 +22,7 @@ export async function erasePlaces(
 ): Promise<void> {
   const found = await rows<{ number: string; salt_key: Uint8Array }>(
     trx,
-    `SELECT p.number::text, q.salt_key FROM (
-       SELECT number, sale_id FROM places WHERE sale_id = ? AND buyer_id = ? AND state IN ('waiting', 'offered')
-       UNION ALL
-       SELECT number, sale_id FROM places WHERE sale_id = ? AND buyer_id = ? AND state NOT IN ('waiting', 'offered')) p
+    `SELECT p.number::text, q.salt_key FROM (${placesOfBuyer('sale_id = ? AND buyer_id = ?')}) p
      JOIN queues q ON q.sale_id = p.sale_id ORDER BY p.number`,
     [saleId, buyerId, saleId, buyerId],
   );

@@ -17,7 +17,7 @@ import { numbers } from '../postgres/array-literal.ts';
 import { type Database, rows } from '../postgres/database.ts';
 import { despiteDeadlocks } from '../postgres/deadlock.ts';
 import { ofBuyer } from '../postgres/live-orders.ts';
-import { erasePlaces } from '../queue/erasure.ts';
+import { erasePlaces, placesOfBuyer } from '../queue/erasure.ts';
 import { closeMovement, writeMovement } from '../sales/ledger.ts';
 
 /** An erasure that can be carried out now. */
@@ -52,7 +52,7 @@ export async function askErasures(
   { buyerId, saleId, running }: ErasureWish,
   { actor, reason }: Author,
 ): Promise<AskedErasure[]> {
-  const ofBuyerInSale = ofBuyer('sale_id = s.id AND buyer_id = ?');
+  const inSale = 'sale_id = s.id AND buyer_id = ?';
   const found = await rows<{
     sale_id: string;
     pseudonym: string;
@@ -63,10 +63,11 @@ export async function askErasures(
     db,
     `WITH found AS (
        SELECT s.id, s.state, s.archived_at, o.orders FROM sales s
-       CROSS JOIN LATERAL (SELECT count(*) AS orders FROM (${ofBuyerInSale}) AS all_orders) AS o
+       CROSS JOIN LATERAL (SELECT count(*) AS orders FROM (${ofBuyer(inSale)}) AS all_orders) AS o
        CROSS JOIN LATERAL (SELECT count(*) AS others FROM (
          SELECT 1 FROM lost_orders WHERE sale_id = s.id AND buyer_id = ? UNION ALL
-         SELECT 1 FROM stock_returns WHERE sale_id = s.id AND reason LIKE 'rejected: %' AND buyer_id = ?) AS one) AS r
+         SELECT 1 FROM stock_returns WHERE sale_id = s.id AND reason LIKE 'rejected: %' AND buyer_id = ? UNION ALL
+         SELECT 1 FROM (${placesOfBuyer(inSale)}) AS all_places) AS one) AS r
        WHERE o.orders + r.others > 0
          AND s.id <> ALL (ARRAY(SELECT id FROM sales WHERE deleting_since IS NOT NULL)) ${saleId === undefined ? '' : 'AND s.id = ?'}
      ), asked AS (
@@ -79,8 +80,8 @@ export async function askErasures(
      SELECT e.sale_id, e.pseudonym, s.orders, ${DUE} AS is_due, s.archived_at IS NOT NULL AS is_archived
      FROM asked e JOIN found s ON s.id = e.sale_id ORDER BY e.sale_id`,
     [
-      // Three are for `ofBuyer`.
-      ...[buyerId, buyerId, buyerId, buyerId, buyerId],
+      // Three are for `ofBuyer`, two for `placesOfBuyer`.
+      ...[buyerId, buyerId, buyerId, buyerId, buyerId, buyerId, buyerId],
       ...(saleId === undefined ? [] : [saleId]),
       // Random, so that nobody can compute the pseudonym from the buyer's id.
       ...[buyerId, randomUUID(), running, actor, reason],

@@ -5,6 +5,7 @@ import { homeSegment } from '../../../src/engine/sale/home-segment.ts';
 import { Outbox } from '../../../src/events/outbox.ts';
 import { UnknownSale } from '../../../src/operations/sale-operations.ts';
 import { rows } from '../../../src/postgres/database.ts';
+import { leaveQueue } from '../../../src/queue/places.ts';
 import { askErasures, readDueSales } from '../../../src/rebuild/erasures.ts';
 import { nameLostOrders } from '../../../src/rebuild/lost-orders.ts';
 import { rebuildSale } from '../../../src/rebuild/rebuild.ts';
@@ -17,6 +18,7 @@ import { breaker, intercept, stallAt } from '../../support/engine/intercept.ts';
 import { RedisKeys } from '../../support/engine/redis-keys.ts';
 import { until } from '../../support/fixtures.ts';
 import { keysWith, tablesWith } from '../../support/shop/id-places.ts';
+import { QUEUE, queued } from '../../support/shop/queue.ts';
 import { buyers, Shop, type WatchedSync } from '../../support/shop/shop.ts';
 import type { Till } from '../../support/shop/till.ts';
 
@@ -188,6 +190,45 @@ describe('an erased buyer', () => {
     await nameLostOrders(shop.db, id, [{ orderId: '77', segment: 0, buyerId: ANNA, quantity: 1 }]);
     await close(id);
     expect(await erase()).toMatchObject({ erased: [{ saleId: id, orders: 0 }] });
+    await expectGone(id);
+  });
+});
+
+describe('a buyer that has only a place in a queue', () => {
+  /** Anna and bert wait: no head makes offers. */
+  async function queueOfTwo() {
+    const { id } = await shop.sell({ stock: 1, ...QUEUE });
+    await queued(shop, id, [ANNA, 'bert']);
+    return id;
+  }
+
+  test.each([true, false])('of a sale that sells is erased, the sale named: %s', async (isNamed) => {
+    const id = await queueOfTwo();
+    const wish = isNamed ? { saleId: id } : {};
+    expect(await erase(wish)).toMatchObject({ erased: [], waiting: [{ saleId: id, until: 'closed' }] });
+    expect(await erase({ ...wish, running: true })).toEqual({
+      erased: [{ saleId: id, pseudonym: expect.stringMatching(PSEUDONYM), orders: 0 }],
+      waiting: [],
+    });
+    await expectGone(id);
+  });
+
+  test.each([true, false])('of a closed sale is erased, the sale named: %s', async (isNamed) => {
+    const id = await queueOfTwo();
+    await close(id);
+    expect(await erase(isNamed ? { saleId: id } : {})).toMatchObject({
+      erased: [{ saleId: id, orders: 0 }],
+      waiting: [],
+    });
+    await expectGone(id);
+  });
+
+  test('that has ended is erased, also if the sale is archived', async () => {
+    const id = await queueOfTwo();
+    await leaveQueue(shop.db, id, ANNA);
+    await close(id);
+    await shop.service.change(id, { action: 'archive' }, BY);
+    expect(await erase()).toMatchObject({ erased: [{ saleId: id, orders: 0 }], waiting: [] });
     await expectGone(id);
   });
 });
