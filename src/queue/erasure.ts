@@ -13,7 +13,7 @@ export function placesOfBuyer(which: string): string {
 
 /**
  * Replaces a buyer's id in its places. The digests of its entries are stored before, because they are calculated from the id: a
- * draw can still be checked afterwards.
+ * draw can still be checked afterwards. If the id is a pseudonym, the digest is stored already, and can't be calculated any more.
  */
 export async function erasePlaces(
   trx: Knex.Transaction,
@@ -31,7 +31,8 @@ export async function erasePlaces(
     digestOf(saltKey, { saleId, number: Number(number), buyerId }),
   );
   await trx.raw(
-    `UPDATE places p SET buyer_id = ?, digest = n.digest FROM unnest(?::bigint[], ?::text[]) AS n (number, digest)
+    `UPDATE places p SET buyer_id = ?, digest = coalesce(p.digest, n.digest)
+     FROM unnest(?::bigint[], ?::text[]) AS n (number, digest)
      WHERE p.sale_id = ? AND p.number = n.number`,
     [pseudonym, numbers(found.map(({ number }) => number)), texts(digests), saleId],
   );
