@@ -130,7 +130,9 @@ export async function eraseInArchived(db: Database, saleId: string): Promise<voi
         'SELECT generation FROM sales WHERE id = ? AND archived_at IS NOT NULL AND deleting_since IS NULL FOR UPDATE',
         [saleId],
       );
-      if (sale) await applyErasures(trx, { saleId, generation: sale.generation }, due);
+      if (!sale) return;
+      await leavePlaces(trx, saleId, due);
+      await applyErasures(trx, { saleId, generation: sale.generation }, due);
     }),
   );
 }
@@ -155,6 +157,20 @@ export async function lockDueErasures(trx: Knex.Transaction, saleId: string): Pr
     ]);
   }
   return due;
+}
+
+/**
+ * The buyers leave the queue, and give back their offers: nobody could accept them afterwards. It is done before the next generation
+ * begins, so that units that come back are part of what is loaded. Under the lock on the sale's row no place gets an offer meanwhile.
+ */
+export async function leavePlaces(
+  trx: Knex.Transaction,
+  saleId: string,
+  due: readonly DueErasure[],
+): Promise<void> {
+  if (due.length === 0) return;
+  await trx.raw('SELECT 1 FROM sales WHERE id = ? FOR UPDATE', [saleId]);
+  for (const { buyerId } of due) await trx.raw('SELECT 1 FROM stockade_leave_queue(?, ?)', [saleId, buyerId]);
 }
 
 /**

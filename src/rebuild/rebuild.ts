@@ -29,7 +29,7 @@ import { followState } from '../sales/follow-state.ts';
 import { closeArchive, coverMovements, openArchive, readWantedSegments } from '../sales/ledger.ts';
 import { readSale, type SaleRow } from '../sales/sale-rows.ts';
 import { type Draft, finishDraft } from './draft.ts';
-import { applyErasures, lockDueErasures } from './erasures.ts';
+import { applyErasures, leavePlaces, lockDueErasures } from './erasures.ts';
 import { loadBuyers, loadSegments } from './load.ts';
 import { type Loss, lossesOf } from './losses.ts';
 import { writeLosses } from './lost-orders.ts';
@@ -164,6 +164,7 @@ async function nextGeneration(
 ): Promise<{ row: SaleRow; losses: readonly Loss[]; hasErased: boolean }> {
   return db.transaction(async (trx) => {
     const erasures = await lockDueErasures(trx, sale.id);
+    await leavePlaces(trx, sale.id, erasures);
     const [raised] = await rows<{ generation: number }>(
       trx,
       'UPDATE sales SET generation = greatest(generation, ?) + 1 WHERE id = ? AND generation = ? RETURNING generation',

@@ -3,8 +3,10 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { StockadeError } from '../../../src/engine/errors.ts';
 import { homeSegment } from '../../../src/engine/sale/home-segment.ts';
 import { Outbox } from '../../../src/events/outbox.ts';
+import type { ErasureReport } from '../../../src/operations/buyer-operations.ts';
 import { UnknownSale } from '../../../src/operations/sale-operations.ts';
 import { rows } from '../../../src/postgres/database.ts';
+import { acceptOffer } from '../../../src/queue/offers.ts';
 import { leaveQueue } from '../../../src/queue/places.ts';
 import { askErasures, readDueSales } from '../../../src/rebuild/erasures.ts';
 import { nameLostOrders } from '../../../src/rebuild/lost-orders.ts';
@@ -18,7 +20,7 @@ import { breaker, intercept, stallAt } from '../../support/engine/intercept.ts';
 import { RedisKeys } from '../../support/engine/redis-keys.ts';
 import { until } from '../../support/fixtures.ts';
 import { keysWith, tablesWith } from '../../support/shop/id-places.ts';
-import { QUEUE, queued } from '../../support/shop/queue.ts';
+import { offered, QUEUE, queued, states, untilStates } from '../../support/shop/queue.ts';
 import { buyers, Shop, type WatchedSync } from '../../support/shop/shop.ts';
 import type { Till } from '../../support/shop/till.ts';
 
@@ -229,6 +231,65 @@ describe('a buyer that has only a place in a queue', () => {
     await close(id);
     await shop.service.change(id, { action: 'archive' }, BY);
     expect(await erase()).toMatchObject({ erased: [{ saleId: id, orders: 0 }], waiting: [] });
+    await expectGone(id);
+  });
+});
+
+describe('a place of an erased buyer', () => {
+  const pseudonymOf = ({ erased }: ErasureReport) => erased[0]!.pseudonym;
+
+  test('that waits has left: the next unit goes to the buyer behind it', async () => {
+    shop.startHead(till.take);
+    const { id } = await shop.sell({ stock: 1, ...QUEUE });
+    await queued(shop, id, ['bert', ANNA, 'carl']);
+    await offered(shop, id, 'bert');
+    const anna = pseudonymOf(await erase({ running: true }));
+    expect(await states(shop, id)).toEqual({ bert: 'offered', [anna]: 'left', carl: 'waiting' });
+    await leaveQueue(shop.db, id, 'bert');
+    await untilStates(shop, id, { bert: 'left', [anna]: 'left', carl: 'offered' });
+    await expectGone(id);
+  });
+
+  test('that has an offer gives it back to the next buyer', async () => {
+    shop.startHead(till.take);
+    const { id } = await shop.sell({ stock: 1, ...QUEUE });
+    await queued(shop, id, [ANNA, 'bert']);
+    const orderId = await offered(shop, id, ANNA);
+    const report = await erase({ running: true });
+    expect(report).toMatchObject({ erased: [{ saleId: id, orders: 1 }], waiting: [] });
+    await untilStates(shop, id, { [pseudonymOf(report)]: 'left', bert: 'offered' });
+    const [order] = await rows(shop.db, 'SELECT status FROM orders WHERE order_id = ?', [orderId]);
+    expect(order).toEqual({ status: 'cancelled' });
+    await expectGone(id);
+  });
+
+  test('that has an offer in an archived sale gives it back', async () => {
+    shop.startHead(till.take);
+    const { id } = await shop.sell({ stock: 1, ...QUEUE });
+    await queued(shop, id, [ANNA]);
+    await offered(shop, id, ANNA);
+    await close(id);
+    await shop.service.change(id, { action: 'archive' }, BY);
+    const anna = pseudonymOf(await erase());
+    expect(await states(shop, id)).toEqual({ [anna]: 'left' });
+    expect(await shop.service.show(id)).toMatchObject({ remaining: 1, committedOrders: 0 });
+    await expectGone(id);
+  });
+
+  test('that was bought, and one that was left, stay as they are', async () => {
+    shop.startHead(till.take);
+    const { id } = await shop.sell({ stock: 1, ...QUEUE });
+    await queued(shop, id, [ANNA]);
+    await leaveQueue(shop.db, id, ANNA);
+    await queued(shop, id, [ANNA]);
+    const orderId = await offered(shop, id, ANNA);
+    await acceptOffer(shop.db, { orderId, buyerId: ANNA, quantity: 1 });
+    const placesNow = () =>
+      rows(shop.db, 'SELECT state, reason, ended_at FROM places WHERE sale_id = ? ORDER BY number', [id]);
+    const before = await placesNow();
+    expect(before).toMatchObject([{ state: 'left' }, { state: 'bought' }]);
+    await erase({ running: true });
+    expect(await placesNow()).toEqual(before);
     await expectGone(id);
   });
 });
