@@ -2,9 +2,10 @@
  * A loop of steps that one process runs for all. The others stand by, and one of them continues when it dies.
  *
  *   standing by ──the lock is free──> working ──a step meets another process's work, or fails──> standing by
+ *                                         └──before a step: the lock is lost──> standing by
  *
- * The lock only avoids double work. It may be lost without notice, so a step must be harmless beside another process's
- * step, and throws `Contested` when it notices one.
+ * The lock only avoids double work. It may be lost during a step, and for a moment without notice. So a step must be harmless beside
+ * another process's step, and throws `Contested` when it notices one.
  */
 import { StockadeError } from '../engine/errors.ts';
 import { Backpressure, type BackpressureOptions } from '../lib/backpressure.ts';
@@ -89,6 +90,7 @@ export class SoleLoop {
   /** @returns how long to rest */
   async #turn(signal: AbortSignal): Promise<number> {
     const { locks, name, step } = this.#options;
+    if (this.#working && !(await locks.holds(name))) await this.#standBy();
     this.#working ||= await locks.tryLock(name);
     if (!this.#working) return STAND_BY_MS;
     if (this.#backpressure.mayYield(monotonicMs())) return YIELD_STEP_MS;

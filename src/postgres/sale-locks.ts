@@ -8,6 +8,7 @@
  * holder dies. Within a process the same session would get it twice, so there it is a set.
  */
 import pg from 'pg';
+import { monotonicMs } from '../lib/monotonic.ts';
 import { QUERY_TIMEOUT_MS } from './database.ts';
 
 export interface SaleLocks {
@@ -15,6 +16,8 @@ export interface SaleLocks {
   tryLock(saleId: string): Promise<boolean>;
   /** Tries many locks in one statement. @returns the sales that this caller holds now */
   tryLocks(saleIds: readonly string[]): Promise<ReadonlySet<string>>;
+  /** Whether this caller, which has got the lock, still has it. A lock that is lost must be unlocked before it is tried again. */
+  holds(saleId: string): Promise<boolean>;
   unlock(saleId: string): Promise<void>;
   close(): Promise<void>;
 }
@@ -32,6 +35,10 @@ export class LocalLocks implements SaleLocks {
     return free;
   }
 
+  async holds(saleId: string): Promise<boolean> {
+    return this.#held.has(saleId);
+  }
+
   async unlock(saleId: string): Promise<void> {
     this.#held.delete(saleId);
   }
@@ -42,6 +49,8 @@ export class LocalLocks implements SaleLocks {
 }
 
 const CONNECT_TIMEOUT_MS = 5_000;
+/** A connection that has answered within this time is not asked whether it is still there. */
+const ANSWER_COUNTS_MS = 1_000;
 const keyOf = (name: string) => `hashtextextended('stockade:sale:' || ${name}, 0)`;
 
 /** A connection with one query at a time: the next version of its driver refuses to queue queries. */
@@ -49,16 +58,27 @@ class Session {
   readonly #client: pg.Client;
   /** Resolves when the last query has ended. Never rejects. */
   #free: Promise<unknown> = Promise.resolve();
+  #answeredAt = Number.NEGATIVE_INFINITY;
 
   constructor(client: pg.Client) {
     this.#client = client;
   }
 
   /** Each query ends within QUERY_TIMEOUT_MS. If the connection fails or ends, waiting queries fail with it. */
-  ask(sql: string, value: string | readonly string[]): Promise<pg.QueryResult> {
-    const answer = this.#free.then(() => this.#client.query(sql, [value]));
-    this.#free = answer.catch(() => {});
+  ask(sql: string, value?: string | readonly string[]): Promise<pg.QueryResult> {
+    const answer = this.#free.then(() => this.#client.query(sql, value === undefined ? [] : [value]));
+    this.#free = answer.then(
+      () => {
+        this.#answeredAt = monotonicMs();
+      },
+      () => {},
+    );
     return answer;
+  }
+
+  /** A connection may have ended without a word. @throws if it gives no answer */
+  async check(): Promise<void> {
+    if (monotonicMs() - this.#answeredAt >= ANSWER_COUNTS_MS) await this.ask('SELECT 1');
   }
 
   end(): Promise<void> {
@@ -70,6 +90,8 @@ export class PostgresLocks implements SaleLocks {
   readonly #url: string;
   readonly #local = new LocalLocks();
   #session: Promise<Session> | undefined;
+  /** By lock: the connection that has got it. */
+  readonly #gotBy = new Map<string, Promise<Session>>();
 
   constructor(url: string) {
     this.#url = url;
@@ -91,6 +113,7 @@ export class PostgresLocks implements SaleLocks {
         [...free],
       );
       held = new Set(rows.map(({ id }) => id));
+      for (const saleId of held) this.#gotBy.set(saleId, connection);
       return held;
     } catch (error) {
       this.#drop(connection);
@@ -100,8 +123,22 @@ export class PostgresLocks implements SaleLocks {
     }
   }
 
+  /** While the connection lasts, it has all locks that it has got. */
+  async holds(saleId: string): Promise<boolean> {
+    const connection = this.#gotBy.get(saleId);
+    const isLost = () => connection === undefined || connection !== this.#session;
+    if (isLost()) return false;
+    try {
+      await (await connection)?.check();
+    } catch {
+      this.#drop(connection);
+    }
+    return !isLost();
+  }
+
   async unlock(saleId: string): Promise<void> {
     const connection = this.#session;
+    this.#gotBy.delete(saleId);
     await this.#local.unlock(saleId);
     try {
       const session = await connection;
@@ -128,6 +165,7 @@ export class PostgresLocks implements SaleLocks {
   async close(): Promise<void> {
     const session = await this.#session?.catch(() => undefined);
     this.#session = undefined;
+    this.#gotBy.clear();
     await session?.end();
   }
 

@@ -1,4 +1,5 @@
 /** The locks of sales on one Postgres, and what happens to them when a connection fails. */
+import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { PostgresLocks } from '../../../src/postgres/sale-locks.ts';
@@ -124,5 +125,33 @@ describe('a connection that has failed', () => {
     expect(await elsewhere.tryLock('sale')).toBe(false);
     await locks.unlock('sale');
     expect(await elsewhere.tryLock('sale')).toBe(true);
+  });
+
+  test('and was ended by the database, has lost its locks, and its successor does not have them', async () => {
+    await locks.tryLocks(['held', 'other']);
+    expect(await locks.holds('held')).toBe(true);
+    expect(await locks.holds('free')).toBe(false);
+    await elsewhere.tryLock('unrelated');
+    const [{ processID }] = clients as unknown as [{ processID: number }];
+    await clients[1]!.query('SELECT pg_terminate_backend($1)', [processID]);
+    await until(async () => !(await locks.holds('held')), { what: 'the lock is lost' });
+    await locks.unlock('other');
+    expect(await locks.tryLock('other')).toBe(true);
+    expect([await locks.holds('other'), await locks.holds('held')]).toEqual([true, false]);
+    await locks.unlock('held');
+    expect(await locks.tryLock('held')).toBe(true);
+    expect(await locks.holds('held')).toBe(true);
+  });
+
+  test('without a word, is found out by a question', async () => {
+    await locks.tryLock('held');
+    const failures = failing(clients[0]!);
+    expect(await locks.holds('held'), 'it has just answered').toBe(true);
+    await delay(1_100);
+    const holds = locks.holds('held');
+    await until(() => failures.length === 1, { what: 'the connection is asked' });
+    failures[0]!();
+    expect(await holds).toBe(false);
+    await until(() => elsewhere.tryLock('held'), { what: 'the lock is free' });
   });
 });

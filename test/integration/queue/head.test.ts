@@ -1,7 +1,9 @@
 /** The head of a queue offers free units to the places in their order, whatever happens to it. */
+import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { applyReturnsOf } from '../../../src/orders/returns.ts';
-import { LocalLocks } from '../../../src/postgres/sale-locks.ts';
+import { rows } from '../../../src/postgres/database.ts';
+import { LocalLocks, PostgresLocks } from '../../../src/postgres/sale-locks.ts';
 import { acceptOffer } from '../../../src/queue/offers.ts';
 import { givePlaces, leaveQueue } from '../../../src/queue/places.ts';
 import { BY } from '../../support/author.ts';
@@ -185,6 +187,32 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
     const orderIds = (await placesOf(shop, id)).flatMap(({ orderId }) => orderId ?? []);
     expect(new Set(orderIds).size).toBe(20);
     await balanced(id, 20);
+  });
+
+  test('a head whose connection for the lock has ended leaves the work to another one', async () => {
+    const { id } = await shop.sell({ stock: 100, segments: 4, ...QUEUE });
+    const names = Array.from({ length: 100 }, (_, i) => `b${i}`);
+    await queued(shop, id, names);
+    await rows(shop.db, 'UPDATE queues SET per_minute = 240 WHERE sale_id = ?', [id]);
+    const locks = [new PostgresLocks(shop.databaseUrl), new PostgresLocks(shop.databaseUrl)];
+    const heads = locks.map((own) => shop.startHead(till.take, { locks: own }));
+    const offers = () => heads.map(({ seen }) => seen.offers);
+    const offersOfAll = () => offers().reduce((sum, made) => sum + made, 0);
+    await until(() => offersOfAll() > 0, { what: 'a head works' });
+    const ended = await rows(
+      shop.db,
+      `SELECT pg_terminate_backend(pid) FROM pg_locks l JOIN pg_database d ON d.oid = l.database
+       WHERE l.locktype = 'advisory' AND d.datname = current_database()`,
+    );
+    expect(ended).toHaveLength(1);
+    // The other head tries the lock twice a second.
+    await delay(1_500);
+    const before = offers();
+    await until(() => offersOfAll() >= before[0]! + before[1]! + 6, { what: 'more offers' });
+    expect(offers().filter((made, i) => made > before[i]!)).toHaveLength(1);
+    expect(heads.flatMap(({ seen }) => seen.failures)).toEqual([]);
+    await Promise.all(heads.map(({ stop }) => stop()));
+    await Promise.all(locks.map((own) => own.close()));
   });
 
   test('while a sale is paused no offer is made, accepted or lost, and afterwards there is time again', async () => {

@@ -43,6 +43,10 @@ class OwnLocks implements SaleLocks {
     return locked;
   }
 
+  holds(saleId: string): Promise<boolean> {
+    return this.#locks.holds(saleId);
+  }
+
   unlock(saleId: string): Promise<void> {
     this.statements++;
     this.changes++;

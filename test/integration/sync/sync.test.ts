@@ -422,6 +422,7 @@ describe('a sync beside another one that works on all sales', () => {
         tried.push(some);
         return shop.locks.tryLocks(some);
       },
+      holds: (id) => shop.locks.holds(id),
       unlock: (id) => shop.locks.unlock(id),
       close: async () => {},
     };

@@ -1,12 +1,16 @@
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { SoleLoop, type SoleLoopOptions } from '../../../src/events/sole-loop.ts';
 import { LocalLocks } from '../../../src/postgres/sale-locks.ts';
 import { until } from '../../support/until.ts';
 
 /** @param step returns how long to rest */
-function aLoop(step: () => number, backpressure: SoleLoopOptions['backpressure']): SoleLoop {
+function aLoop(
+  step: () => number,
+  backpressure: SoleLoopOptions['backpressure'],
+  locks = new LocalLocks(),
+): SoleLoop {
   return new SoleLoop({
-    locks: new LocalLocks(),
+    locks,
     name: ':work',
     backpressure,
     step: async () => step(),
@@ -45,4 +49,24 @@ test('the lock is held while the loop works, and free after it has ended', async
   expect(loop.isWorking).toBe(true);
   await loop.stop();
   expect(loop.isWorking).toBe(false);
+});
+
+test('a loop that has lost its lock makes no step until it has the lock again', async () => {
+  const locks = new LocalLocks();
+  let [steps, isLost] = [0, false];
+  locks.holds = async () => !isLost;
+  const loop = aLoop(() => ++steps && 1, { isLoadHigh: () => false, maxMs: 1 }, locks);
+  loop.start();
+  await until(() => steps > 0, { what: 'a step' });
+  const tried = vi.spyOn(locks, 'tryLock').mockResolvedValue(false);
+  isLost = true;
+  await until(() => tried.mock.calls.length > 0, { what: 'the loop tries the lock' });
+  const before = steps;
+  expect(loop.isWorking).toBe(false);
+  await until(() => tried.mock.calls.length > 1, { what: 'the loop tries the lock again' });
+  expect(steps).toBe(before);
+  isLost = false;
+  tried.mockRestore();
+  await until(() => steps > before, { what: 'a step with the new lock' });
+  await loop.stop();
 });
