@@ -9,7 +9,7 @@
  * there may be offers behind that position. So the places up to NEAR_RANKS behind it are read too, or up to the reach that the
  * head has stored.
  *
- * Those who ask are present. Their marks are collected, and written once a second.
+ * Those who ask are present. Their marks are collected, and written once a second. If a write fails, the next round writes them.
  */
 import type { QueueSettings, SaleRecord } from '../../engine/contract.ts';
 import { monotonicMs } from '../../lib/monotonic.ts';
@@ -50,7 +50,8 @@ export class QueueWatch {
   readonly #parts: QueueWatchParts;
   readonly #rounds: Rounds;
   readonly #rate = new OfferRate();
-  readonly #heard = new Set<number>();
+  /** By place: when its buyer was heard of. Those that are not written yet. */
+  readonly #heard = new Map<number, number>();
   #picture: Picture | undefined;
   #drawn: DrawnLine | undefined;
   #first: Promise<void> | undefined;
@@ -87,7 +88,7 @@ export class QueueWatch {
   /** The buyer of this place is there. */
   heard(number: number): void {
     this.#askedAt = monotonicMs();
-    if (this.#settings.presenceSeconds > 0) this.#heard.add(number);
+    if (this.#settings.presenceSeconds > 0) this.#heard.set(number, this.#askedAt);
   }
 
   /** The buyer of this place has left. */
@@ -135,7 +136,7 @@ export class QueueWatch {
   }
 
   async #round(): Promise<boolean> {
-    if (monotonicMs() - this.#askedAt > IDLE_MS) {
+    if (monotonicMs() - this.#askedAt > IDLE_MS && this.#heard.size === 0) {
       this.#parts.forgotten();
       return false;
     }
@@ -146,10 +147,20 @@ export class QueueWatch {
 
   async #writeMarks(): Promise<void> {
     const { presenceSeconds } = this.#settings;
-    if (this.#heard.size === 0 || presenceSeconds === 0) return;
+    if (presenceSeconds === 0) this.#heard.clear();
+    if (this.#heard.size === 0) return;
     const heard = [...this.#heard];
-    this.#heard.clear();
-    await markPresent(this.#parts.db, this.record.sale.id, presenceSeconds, heard);
+    const numbers = heard.map(([number]) => number);
+    try {
+      await markPresent(this.#parts.db, this.record.sale.id, presenceSeconds, numbers);
+    } catch (error) {
+      // Those who have not asked for a whole period are absent, and are not to count as present when Postgres is back.
+      const since = monotonicMs() - presenceSeconds * 1_000;
+      for (const [number, at] of this.#heard) if (at < since) this.#heard.delete(number);
+      throw error;
+    }
+    // Those who were heard of meanwhile are written again: a new period may have begun.
+    for (const [number, at] of heard) if (this.#heard.get(number) === at) this.#heard.delete(number);
   }
 
   async #read(): Promise<void> {

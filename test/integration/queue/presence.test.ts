@@ -182,6 +182,34 @@ test('a buyer far behind those who are absent is told of its offer', async () =>
   await watch.stop();
 });
 
+test('those who were heard of are marked later if a write fails, but not those who have left meanwhile', async () => {
+  const { id } = await shop.sell({ stock: 1, ...QUEUE, presenceSeconds: SECONDS });
+  const record = (await shop.backend.sales.read(id))!;
+  const faults: unknown[] = [];
+  let fails: (() => void) | undefined = () => watch.gone(2);
+  const db = new Proxy(shop.db, {
+    get: (of, key) =>
+      key !== 'raw'
+        ? Reflect.get(of, key)
+        : async (sql: string, values: never) => {
+            if (!fails || !sql.startsWith('INSERT INTO queue_presence')) return of.raw(sql, values);
+            fails();
+            fails = undefined;
+            watch.heard(3);
+            throw new Error('no answer');
+          },
+  });
+  const watch = new QueueWatch({ db, record, fault: (error) => faults.push(error), forgotten: () => {} });
+  await complete(id);
+  watch.heard(1);
+  watch.heard(2);
+  await until(async () => (await present(id)).has(3), { what: 'the marks are written' });
+  expect(faults).toHaveLength(1);
+  const found = await present(id);
+  expect([1, 2, 3].map((number) => found.has(number))).toEqual([true, false, true]);
+  await watch.stop();
+});
+
 test('after an outage of all nodes, nobody is taken for absent', async () => {
   // Without the heads of other tests: a head that was there forgives nothing.
   await using shop = await Shop.open();
