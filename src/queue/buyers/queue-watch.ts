@@ -53,7 +53,8 @@ export class QueueWatch {
   /** By place: when its buyer was heard of. Those that are not written yet. */
   readonly #heard = new Map<number, number>();
   #picture: Picture | undefined;
-  #drawn: DrawnLine | undefined;
+  /** The order of the draw with this hash. The sale may be deleted and made again. */
+  #drawn: { readonly entriesHash: string; readonly line: DrawnLine } | undefined;
   #first: Promise<void> | undefined;
   #askedAt = monotonicMs();
 
@@ -176,8 +177,10 @@ export class QueueWatch {
 
   async #lineOf({ saleId, draw }: QueueState): Promise<Line | undefined> {
     if (!draw.drawn) return this.#settings.order === 'draw' ? undefined : new FifoLine(saleId);
-    this.#drawn ??= new DrawnLine(saleId, await orderOf(draw.seed, draw.drawn));
-    return this.#drawn;
+    const { entriesHash } = draw.drawn;
+    if (this.#drawn?.entriesHash !== entriesHash)
+      this.#drawn = { entriesHash, line: new DrawnLine(saleId, await orderOf(draw.seed, draw.drawn)) };
+    return this.#drawn.line;
   }
 
   async #peopleAhead({ head, lastNumber }: QueueState, line: Line | undefined): Promise<PeopleAhead> {

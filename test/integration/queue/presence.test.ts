@@ -182,6 +182,27 @@ test('a buyer far behind those who are absent is told of its offer', async () =>
   await watch.stop();
 });
 
+test('ranks of another draw are told when the sale was deleted and made again', async () => {
+  const { id } = await shop.sell({ stock: 1, ...QUEUE });
+  const record = (await shop.backend.sales.read(id))!;
+  const draw = (of: number) =>
+    rows(
+      shop.db,
+      `UPDATE queues SET last_number = 100, entries = 100, drawn_at = now(), entries_hash = ?, seed = ?
+       WHERE sale_id = ?`,
+      [`${of}`.repeat(64), Buffer.alloc(32, of), id],
+    );
+  const watch = new QueueWatch({ db: shop.db, record, fault: () => {}, forgotten: () => {} });
+  const ranks = () =>
+    Array.from({ length: 100 }, (_, i) => watch.tell({ number: i + 1, quantity: 1 }).rank).join();
+  await draw(1);
+  await watch.ready();
+  const before = ranks();
+  await draw(2);
+  await until(() => ranks() !== before, { what: 'the new ranks', timeoutMs: 5_000 });
+  await watch.stop();
+});
+
 test('those who were heard of are marked later if a write fails, but not those who have left meanwhile', async () => {
   const { id } = await shop.sell({ stock: 1, ...QUEUE, presenceSeconds: SECONDS });
   const record = (await shop.backend.sales.read(id))!;
