@@ -1,8 +1,9 @@
 /**
  * The head of all queues: one process of the shop, which makes the offers. The others stand by (events/sole-loop.ts).
  *
- * Its lock may be lost during a round, and it may take a moment to notice that. Two heads do no harm: they offer the same units to the same places, and an offer to a place
- * is made once (queue/offers.ts). Nothing is kept in memory that Postgres does not have, except the pace.
+ * Its lock may be lost during a round, and it may take a moment to notice that. Two heads do no harm: they offer the same units to the
+ * same places, and an offer to a place is made once (queue/offers.ts). Nothing is kept in memory that Postgres does not have, except
+ * the pace.
  */
 import pLimit from 'p-limit';
 import type { Backend, Outcome, Purchase } from '../../engine/contract.ts';
