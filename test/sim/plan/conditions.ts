@@ -217,8 +217,10 @@ const setBackUnheard: Draw = (scenario, random) => {
     ...rest,
     payWithinSeconds: undefined,
     changesOrder: 0,
-    stock: 60,
-    weather: { ...weather, isLossy: true, redisDeaths: random.whole(5, 8) },
+    stock: 30,
+    lastsMs: 1_000,
+    // All nodes are back at the same time: so others have bought the units before a sync sees the loss.
+    weather: { ...weather, isLossy: true, redisDeaths: random.whole(6, 9), lateLinks: 0 },
   };
 };
 

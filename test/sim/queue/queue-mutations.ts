@@ -2,6 +2,7 @@
 import type { Mutation } from '../planted/mutations.ts';
 
 const SQL = 'src/postgres/migrations/023-queue.sql';
+const ACCEPT = 'src/postgres/migrations/028-accept-offer.sql';
 const AFTERMATH = 'src/postgres/migrations/024-queue-aftermath.sql';
 const HEAD = 'src/queue/head/head.ts';
 const PRESENCE = 'src/queue/presence.ts';
@@ -63,7 +64,7 @@ export const QUEUE_MUTATIONS: readonly Mutation[] = [
     conditions: 'restlessQueue',
     edits: [
       {
-        file: SQL,
+        file: ACCEPT,
         find: "expires_at = (SELECT now() + s.pay_within_seconds * interval '1 second' FROM sales s WHERE s.id = stands.sale_id),",
         replace: '',
       },
@@ -72,7 +73,7 @@ export const QUEUE_MUTATIONS: readonly Mutation[] = [
   {
     name: 'queue: an accepted order is still an offer',
     conditions: 'restlessQueue',
-    edits: [{ file: SQL, find: 'SET offer_of = NULL,', replace: 'SET offer_of = offer_of,' }],
+    edits: [{ file: ACCEPT, find: 'SET offer_of = NULL,', replace: 'SET offer_of = offer_of,' }],
   },
   {
     name: 'queue: the place of a lapsed offer stays offered',
@@ -95,9 +96,9 @@ export const QUEUE_MUTATIONS: readonly Mutation[] = [
     conditions: 'restlessQueue',
     edits: [
       {
-        file: SQL,
-        find: "WHEN stands.status <> 'unpaid' OR stands.expires_at <= now() THEN 'late'\n    WHEN EXISTS",
-        replace: "WHEN stands.status <> 'unpaid' THEN 'late'\n    WHEN EXISTS",
+        file: ACCEPT,
+        find: "WHEN stands.expires_at <= now() THEN 'late'",
+        replace: '',
       },
     ],
   },
