@@ -1,4 +1,4 @@
--- What whoever accepts an offer is told:
+-- What a buyer who accepts an offer is told:
 --
 -- - While a sale is paused, an offer is not over, even if its time is: when the pause ends, it has time again. So the answer is the pause.
 -- - If the offer was accepted before, and the order has ended since, for example unpaid, the offer has ended. Before, the answer was

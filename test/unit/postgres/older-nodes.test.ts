@@ -1,4 +1,4 @@
-/** What a purchase is told that asks whether nodes of version 0.1.0 run. The test plays Postgres. */
+/** `OlderNodes` tells a purchase whether nodes of version 0.1.0 run. The test plays Postgres. */
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import type { Database } from '../../../src/postgres/database.ts';
 import { OlderNodes } from '../../../src/postgres/older-nodes.ts';

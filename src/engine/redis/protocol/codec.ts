@@ -115,6 +115,7 @@ export function withNotes(orders: readonly TakeOrder[], lines: string): TakeOrde
   return orders.map((order) => {
     const note = notes.get(order.orderId);
     if (note === undefined) return order;
+    // Without a spread: if it adds a member, it costs 16 times as much on Node 20.
     const { orderId, buyerId, quantity, key } = order;
     return { orderId, buyerId, quantity, key, note };
   });
