@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { MAX_BATCH_ORDERS } from '../../src/engine/limits.ts';
 import { rulesOf } from '../../src/engine/sale/rules.ts';
-import { kinds, refilled, served } from '../support/shop/sales.ts';
+import { monotonicMs } from '../../src/lib/monotonic.ts';
+import { kinds, type LoadedSale, refilled, served } from '../support/shop/sales.ts';
 import { MAX_LOG_ORDERS, onEachBackend } from './backends.ts';
 
 onEachBackend((stage) => {
@@ -307,6 +308,29 @@ onEachBackend((stage) => {
       expect(await sale.take([sale.order('anna')], 0, { ticket: 5 })).toEqual({ status: 'superseded' });
     });
 
+    describe('of a batch that was refused is remembered, and supersedes older ones:', () => {
+      const setState = ({ sale }: LoadedSale, state: 'open' | 'paused') =>
+        stage.backend.sales.setState({ sale, state, generation: 1 });
+      const fillLog = (sale: LoadedSale) => sale.take(sale.crowd(MAX_LOG_ORDERS), 0, { lane: 8 });
+      const emptyLog = (sale: LoadedSale) => stage.backend.log.advance([sale.watermark(1, MAX_LOG_ORDERS)]);
+      const nothing = async () => {};
+      type Step = (sale: LoadedSale) => Promise<unknown>;
+
+      it.each<[string, Step, Step]>([
+        ['paused', (sale) => setState(sale, 'paused'), (sale) => setState(sale, 'open')],
+        ['busy', fillLog, emptyLog],
+        ['outdated', nothing, nothing],
+      ])('%s', async (status, hinder, ease) => {
+        const sale = await stage.load({ stock: 300 });
+        await hinder(sale);
+        const rules = status === 'outdated' ? 'older' : '';
+        expect(await sale.take([sale.order('anna')], 0, { ticket: 5, rules })).toEqual({ status });
+        await ease(sale);
+        expect(await sale.take([sale.order('anna')], 0, { ticket: 4 })).toEqual({ status: 'superseded' });
+        expect(kinds(await sale.take([sale.order('anna')], 0, { ticket: 6 }))).toEqual(['taken']);
+      });
+    });
+
     it('is compared as a number', async () => {
       const sale = await stage.load();
       await sale.take([sale.order('anna')], 0, { ticket: 9 });
@@ -315,6 +339,37 @@ onEachBackend((stage) => {
       await sale.take([sale.order('cleo')], 0, { ticket: far });
       expect(await sale.take([sale.order('dan')], 0, { ticket: far - 1 })).toEqual({ status: 'superseded' });
       expect(kinds(await sale.take([sale.order('dan')], 0, { ticket: far + 1 }))).toEqual(['taken']);
+    });
+  });
+
+  describe('a take with deadlines', () => {
+    const before = (ms: number) => ({ deadline: monotonicMs() - ms });
+
+    it('is made before the earliest of them', async () => {
+      const sale = await stage.load();
+      const orders = [
+        { ...sale.order('anna'), deadline: monotonicMs() + 60_000 },
+        { ...sale.order('ben'), deadline: monotonicMs() + 90_000 },
+        sale.order('cleo'),
+      ];
+      expect(kinds(await sale.take(orders))).toEqual(['taken', 'taken', 'taken']);
+    });
+
+    it('is not made when one is over: nothing changes, and the others are served afterwards', async () => {
+      const sale = await stage.load();
+      const [anna, ben] = [{ ...sale.order('anna'), ...before(5) }, sale.order('ben')];
+      const counters = await sale.counters();
+      expect(await sale.take([ben, anna])).toEqual({ status: 'late' });
+      expect(await sale.counters()).toEqual(counters);
+      expect(kinds(await sale.take([ben]))).toEqual(['taken']);
+    });
+
+    it('is not made after a refill either', async () => {
+      const sale = await stage.load({ segments: 2 }, { split: [0, 10] });
+      const batch = sale.batch([{ ...sale.order('anna'), ...before(5) }]);
+      const reply = refilled(await stage.backend.takes.refillAndTake(batch, 2));
+      expect(reply.take).toEqual({ status: 'late' });
+      expect(await sale.held('anna')).toEqual([]);
     });
   });
 
@@ -364,11 +419,9 @@ onEachBackend((stage) => {
       const sale = await stage.load({ stock: 300 });
       await sale.take(sale.crowd(MAX_LOG_ORDERS - 1));
       const two = sale.crowd(2);
-      const late = sale.batch(two);
-      expect(await stage.backend.takes.take(late)).toEqual({ status: 'busy' });
+      expect(await sale.take(two)).toEqual({ status: 'busy' });
       await stage.backend.log.advance([sale.watermark(1, MAX_LOG_ORDERS - 1)]);
-      // `busy` has changed nothing, not even the lane's ticket.
-      expect(kinds(await stage.backend.takes.take(late))).toEqual(['taken', 'taken']);
+      expect(kinds(await sale.take(two))).toEqual(['taken', 'taken']);
     });
 
     it('can be filled exactly', async () => {

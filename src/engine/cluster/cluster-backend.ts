@@ -114,10 +114,11 @@ export class ClusterBackend implements Backend {
 /** A connection to one server that never sends a take twice. While it is down, its takes fail with NotExecuted. */
 function serverTakes(url: string, keys: Keys, options: RedisTakeOptions, connected: () => void): ServerTakes {
   const client = takeClient(url);
-  client.on('ready', connected);
+  const takes = new RedisTakes(client, keys, options, { isCluster: true });
+  client.on('ready', () => void takes.whenReady(options.takeTimeoutMs).then(connected));
   connect(client).catch(() => {});
   return {
-    takes: new RedisTakes(client, keys, options, { isCluster: true }),
+    takes,
     close: () => client.disconnect(),
   };
 }

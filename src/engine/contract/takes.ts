@@ -68,9 +68,10 @@ export type TakeReply =
   /**
    * Nothing was done. stale: no such segment, another generation, lost writes, or a rebuild. paused, closed: the
    * sale's state. busy: the log is full. superseded: the segment has seen a newer ticket of this lane. outdated: the
-   * orders were admitted by other rules than the segment's.
+   * orders were admitted by other rules than the segment's. late: the deadline of an order is over. After each of these the segment
+   * refuses all older tickets of this lane, too; exception: after `late`, it may serve older tickets with later deadlines.
    */
-  | { readonly status: 'stale' | 'paused' | 'closed' | 'busy' | 'superseded' | 'outdated' };
+  | { readonly status: 'stale' | 'paused' | 'closed' | 'busy' | 'superseded' | 'outdated' | 'late' };
 
 /** A take after a refill. `total` and `epoch` are of the same instant, after the take. */
 export type RefillReply =

@@ -1,3 +1,4 @@
+import { monotonicMs } from '../../lib/monotonic.ts';
 import type {
   HeldOrder,
   Holding,
@@ -61,11 +62,10 @@ export class MemorySegment {
 
   take(batch: TakeBatch, maxLogOrders: number): TakeReply {
     if (this.state === 'loaded' || this.state === 'frozen') return { status: 'stale' };
-    if (this.state !== 'open') return { status: this.state };
-    if (batch.rules && batch.rules !== this.rules) return { status: 'outdated' };
     if ((this.#tickets.get(batch.lane) ?? 0) >= batch.ticket) return { status: 'superseded' };
-    if (this.orders - this.committedOrders + batch.orders.length > maxLogOrders) return { status: 'busy' };
-    this.#tickets.set(batch.lane, batch.ticket);
+    const refusal = this.#refusal(batch, maxLogOrders);
+    if (refusal !== 'late') this.#tickets.set(batch.lane, batch.ticket);
+    if (refusal) return { status: refusal };
 
     const seq = this.seq + 1;
     const taken: TakeOrder[] = [];
@@ -89,6 +89,14 @@ export class MemorySegment {
       orders: this.orders,
       returned: this.returned,
     };
+  }
+
+  #refusal({ rules, orders }: TakeBatch, maxLogOrders: number) {
+    if (this.state !== 'open') return this.state as 'paused' | 'closed';
+    if (rules && rules !== this.rules) return 'outdated';
+    const nowMs = monotonicMs();
+    if (orders.some(({ deadline = nowMs }) => deadline < nowMs)) return 'late';
+    return this.orders - this.committedOrders + orders.length > maxLogOrders ? 'busy' : undefined;
   }
 
   #examine(order: TakeOrder): TakeResult {

@@ -25,7 +25,7 @@ import type { TickScheduler } from '../../lib/tick-scheduler.ts';
 import type { Board } from '../board/board.ts';
 import type { Watermark } from '../contract.ts';
 import { NotExecuted, OutcomeUnknown } from '../errors.ts';
-import { MAX_BATCH_ORDERS } from '../limits.ts';
+import { LEAST_TIME_TO_TAKE_MS, MAX_BATCH_ORDERS } from '../limits.ts';
 import { NO_RULES } from '../sale/rules.ts';
 import { type LivePurchase, NO_PURCHASES } from './purchase.ts';
 import { isRefusedWhenSoldOut } from './refuse.ts';
@@ -217,7 +217,8 @@ export class Lane {
 
   /** Sends the batch. Purchases that are neither settled by the reply nor leave the lane stay in the batch for the next attempt. */
   async #attempt(handedBack: HandedBack[]): Promise<void> {
-    const asked = this.#batch;
+    const asked = this.#inTime();
+    if (asked.length === 0) return;
     try {
       if (this.settlement.isRetired) {
         this.#batch = NO_PURCHASES;
@@ -234,6 +235,17 @@ export class Lane {
       await this.#pause();
     }
     this.#batch = this.#unsettled(this.#batch);
+  }
+
+  /** Answers the purchases of the batch that have too little time left. @returns the others */
+  #inTime(): readonly LivePurchase[] {
+    const soon = monotonicMs() + LEAST_TIME_TO_TAKE_MS;
+    const isLate = (purchase: LivePurchase) => purchase.deadline < soon;
+    if (this.#batch.some(isLate)) {
+      for (const purchase of this.#batch) if (isLate(purchase)) purchase.expire(this.#parts.durable);
+      this.#batch = this.#unsettled(this.#batch);
+    }
+    return this.#batch;
   }
 
   #unsettled(purchases: readonly LivePurchase[]): readonly LivePurchase[] {

@@ -37,7 +37,7 @@
  * | refuse | all: nothing was taken for it by the newest attempt | queued, parked, sent | settled |
  * | commit, accept, reject | settle, commit-waiters: it is in Postgres, in the log, refused by Postgres | taken | settled |
  * | giveUp | all: it is not known whether it was taken | any | settled |
- * | expire | under-way: its deadline has passed | any | settled |
+ * | expire | under-way: its deadline has passed; lane: it has too little time left to be sent | any | settled |
  *
  * An unconfirmed purchase is never refused, because it may have been taken. The next served take tells whether it was: then the
  * buyer's record holds its order. But an order that was taken, and has ended or was lost since, is in no record. If that is

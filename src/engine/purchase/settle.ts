@@ -4,6 +4,7 @@
  *   sent ──served──> settled, or waits for its commit ──short of stock──> sent again, with a refill
  *     │ ──paused, closed, busy──> refused: nothing was done
  *     │ ──not executed──> unavailable: nothing was done
+ *     │ ──late──> sent again, without those whose deadline is over: nothing was done
  *     │ ──outdated──> leaves: it is judged again by the rules of its segment (rules.ts)
  *     │ ──stale──> leaves: it enters its lane of the next generation, with the rest of the queue
  *     └──reply lost──> unconfirmed ──> sent again: same order id, newer ticket
@@ -102,6 +103,9 @@ export class Settlement {
         for (const purchase of asked) purchase.answered(now);
         return this.#served(asked, reply, total, handedBack);
       case 'superseded':
+        return asked;
+      case 'late':
+        for (const purchase of asked) purchase.requeue();
         return asked;
       case 'stale':
       case 'outdated':

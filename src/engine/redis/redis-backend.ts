@@ -32,11 +32,13 @@ export class RedisBackend implements Backend {
   readonly owner: RedisOwner;
   readonly syncs: SyncChannel;
   readonly #url: string;
+  readonly #takeTimeoutMs: number;
   readonly #keys: Keys;
   readonly #clients: Redis[];
 
   private constructor(options: RedisBackendOptions, keys: Keys, forTakes: Redis, forWork: Redis) {
     this.#url = options.url;
+    this.#takeTimeoutMs = options.takeTimeoutMs;
     this.#keys = keys;
     this.#clients = [forTakes, forWork];
     const scripts = new Scripts(forWork);
@@ -61,7 +63,9 @@ export class RedisBackend implements Backend {
       for (const client of clients) client.disconnect();
       throw error;
     }
-    return new RedisBackend(options, new Keys(options.keyPrefix), ...clients);
+    const backend = new RedisBackend(options, new Keys(options.keyPrefix), ...clients);
+    await backend.takes.whenReady(options.takeTimeoutMs);
+    return backend;
   }
 
   async subscribe(events: BackendEvents): Promise<() => Promise<void>> {
@@ -70,7 +74,10 @@ export class RedisBackend implements Backend {
     await connect(client);
     const end = await listen(client, this.#keys, events);
     client.on('ready', () => events.resubscribed?.());
-    const reconnected = () => events.reconnected?.();
+    const reconnected = async () => {
+      await this.takes.whenReady(this.#takeTimeoutMs);
+      events.reconnected?.();
+    };
     const [forTakes] = this.#clients;
     forTakes!.on('ready', reconnected);
     return async () => {

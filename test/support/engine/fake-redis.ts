@@ -40,6 +40,11 @@ export class FakeRedis extends EventEmitter {
     return '';
   }
 
+  /** As of a user that may not ask. */
+  async time(): Promise<[number, number]> {
+    throw new Error("NOPERM this user has no permissions to run the 'time' command");
+  }
+
   async publish(channel: string, message: string): Promise<number> {
     this.published.push([channel, message]);
     return 0;

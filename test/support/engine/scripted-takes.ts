@@ -39,6 +39,7 @@ export class Ask {
   readonly batch: Omit<TakeBatch, 'orders'>;
   /** A copy from the time of the call. */
   readonly orders: readonly TakeOrder[];
+  readonly deadlines: readonly (number | undefined)[];
   /** The segments to refill from; `undefined`: a take without a refill. */
   readonly refill: number | undefined;
   readonly answered: Promise<Answer>;
@@ -51,6 +52,7 @@ export class Ask {
     this.#batch = whole;
     this.batch = batch;
     this.orders = orders.map(({ orderId, buyerId, quantity, key }) => ({ orderId, buyerId, quantity, key }));
+    this.deadlines = orders.map(({ deadline }) => deadline);
     this.refill = refill;
     this.answered = new Promise((resolve, reject) => {
       this.#resolve = resolve;

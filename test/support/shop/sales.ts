@@ -73,7 +73,9 @@ function splitEvenly({ stock, segments }: Pick<Sale, 'stock' | 'segments'>): num
   );
 }
 
-type BatchOptions = Partial<Pick<TakeBatch, 'lane' | 'ticket' | 'generation' | 'answeredTicket' | 'newest'>>;
+type BatchOptions = Partial<
+  Pick<TakeBatch, 'lane' | 'ticket' | 'generation' | 'answeredTicket' | 'newest' | 'rules'>
+>;
 
 /** A sale in a backend, with what a test does to it. Order ids count from 1001, tickets from 1. */
 export class LoadedSale {

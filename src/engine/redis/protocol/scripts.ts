@@ -270,6 +270,8 @@ export interface SegmentTake {
   readonly batch: TakeBatch;
   /** Orders that the segment's log may hold beyond the cursor. */
   readonly maxLogOrders: number;
+  /** The take may not be made after this time of the server's clock, in milliseconds since 1970; 0: at any time. */
+  readonly notAfter: number;
 }
 
 function takeKeys({ segment, buyers, log }: SegmentKeys): string[] {
@@ -277,9 +279,9 @@ function takeKeys({ segment, buyers, log }: SegmentKeys): string[] {
 }
 
 /** A word costs less than an argument. */
-function takeArguments({ batch, maxLogOrders }: SegmentTake): string[] {
+function takeArguments({ batch, maxLogOrders, notAfter }: SegmentTake): string[] {
   const { generation, lane, ticket, answeredTicket, newest, orders, rules = NO_RULES } = batch;
   const attempt = `${generation} ${lane} ${ticket} ${maxLogOrders} ${answeredTicket}`;
   const known = `${newest.seq} ${newest.tail} ${newest.orders}`;
-  return [`${attempt} ${known} ${rules}`, encodeOrders(orders), encodeNotes(orders)];
+  return [`${attempt} ${known} ${notAfter} ${rules}`, encodeOrders(orders), encodeNotes(orders)];
 }

@@ -3,7 +3,6 @@ import type { TakeReply } from '../../contract.ts';
 import { MAX_BATCH_ORDERS } from '../../limits.ts';
 import type { RawTakeReply, Scripts, SegmentTake } from '../protocol/scripts.ts';
 import type { TakeConnection } from './take-connection.ts';
-import { decodeTake } from './take-reply.ts';
 
 /** So many takes of a turn are joined. Fewer are sent one by one: joining them gains nothing (docs/decisions/0002-takes.md). */
 const JOINED_FROM = 32;
@@ -64,7 +63,7 @@ export class JointTakes {
   #settle({ take, resolve, reject }: Gathered, reply: RawTakeReply | Error): void {
     try {
       if (reply instanceof Error) throw this.#connection.failure(reply);
-      resolve(decodeTake(reply, take.batch.orders.length));
+      resolve(this.#connection.decode(reply, take.batch.orders.length));
     } catch (error) {
       reject(error);
     }

@@ -7,7 +7,6 @@ import { encodeHints } from '../protocol/messages.ts';
 import { Scripts, type SegmentTake } from '../protocol/scripts.ts';
 import { JointTakes } from './joint-takes.ts';
 import { TakeConnection } from './take-connection.ts';
-import { decodeTake } from './take-reply.ts';
 
 export interface RedisTakeOptions {
   /** If a reply takes longer, the connection is dropped and the outcome of the batch is unknown. */
@@ -50,13 +49,12 @@ export class RedisTakes implements TakeStore {
   }
 
   async take(batch: TakeBatch): Promise<TakeReply> {
-    const take = this.#takeOf(batch);
-    if (this.#joint && batch.fencingToken === undefined) return this.#joint.take(take);
+    if (this.#joint && batch.fencingToken === undefined) return this.#joint.take(this.#takeOf(batch));
     const reply = await this.#connection.attempt(() => {
       batch.sending?.(batch.orders, this.#connection.server);
-      return this.#scripts.take(take);
+      return this.#scripts.take(this.#takeOf(batch));
     });
-    return decodeTake(reply, batch.orders.length);
+    return this.#connection.decode(reply, batch.orders.length);
   }
 
   async refillAndTake(batch: TakeBatch, segments: number): Promise<RefillReply> {
@@ -71,7 +69,7 @@ export class RedisTakes implements TakeStore {
     });
     if (typeof reply === 'string') return { status: 'stale' };
     const [[total, , epoch], raw] = reply;
-    const take = decodeTake(raw, batch.orders.length);
+    const take = this.#connection.decode(raw, batch.orders.length);
     return { status: 'refilled', take, total: total - unitsTaken(take, batch), epoch };
   }
 
@@ -88,7 +86,12 @@ export class RedisTakes implements TakeStore {
   }
 
   #takeOf(batch: TakeBatch): SegmentTake {
-    return { keys: this.#segmentKeys.get(batch), batch, maxLogOrders: this.#maxLogOrders };
+    return {
+      keys: this.#segmentKeys.get(batch),
+      batch,
+      maxLogOrders: this.#maxLogOrders,
+      notAfter: this.#connection.notAfter(batch.orders),
+    };
   }
 }
 

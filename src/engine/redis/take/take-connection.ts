@@ -3,11 +3,15 @@
  * "nothing was done" and "the outcome is unknown".
  */
 import { type Redis, ReplyError } from 'ioredis';
+import { monotonicMs } from '../../../lib/monotonic.ts';
 import { withTimeout } from '../../../lib/with-timeout.ts';
 import { corking, DEMOTED } from '../../../redis/clients.ts';
 import { replyReason } from '../../../redis/reply-reason.ts';
-import type { TakeServer } from '../../contract.ts';
+import type { TakeOrder, TakeReply } from '../../contract.ts';
 import { BackendCorrupt, NotExecuted, OutcomeUnknown, StockadeError } from '../../errors.ts';
+import type { RawTakeReply } from '../protocol/scripts.ts';
+import { ServerLife } from './server-life.ts';
+import { decodeTake, toldTime } from './take-reply.ts';
 
 /**
  * Errors of commands that did nothing: Redis refused the script before its first write, or ioredis could not send it.
@@ -15,46 +19,33 @@ import { BackendCorrupt, NotExecuted, OutcomeUnknown, StockadeError } from '../.
 const REFUSED =
   /^(FENCED|OOM|LOADING|READONLY|MISCONF|NOREPLICAS|NOSCRIPT|BADARG|BUSY|CLUSTERDOWN|MASTERDOWN|NOAUTH|NOPERM|MOVED|ASK|TRYAGAIN|Stream isn't writeable)\b/;
 
-const RUN_ID = /^run_id:(\w+)/m;
-
-/** A server at the other end of one connection, from its start to its end. */
-class ServerLife implements TakeServer {
-  /** Redis draws it at its start. Missing: not known yet, or the server does not tell it. */
-  runId: string | undefined;
-
-  isSame(other: TakeServer): boolean {
-    if (this === other) return true;
-    return other instanceof ServerLife && this.runId !== undefined && this.runId === other.runId;
-  }
-}
-
 export class TakeConnection {
   readonly #redis: Redis;
   readonly #cork: () => void;
   readonly #timeoutMs: number;
   /** Callers of `whenReady`: as many as lanes, so they share one listener. */
   readonly #waiting = new Set<() => void>();
-  #server = new ServerLife();
+  #server: ServerLife;
+  /** The server of this connection has told its time. */
+  #hasMet = false;
 
   /** @param timeoutMs if a reply takes longer, the connection is dropped and the outcome is unknown */
   constructor(redis: Redis, timeoutMs: number) {
     this.#redis = redis;
     this.#cork = corking(redis);
     this.#timeoutMs = timeoutMs;
-    if (redis.status === 'ready') this.#identify();
-    redis.on('ready', () => {
-      this.#identify();
-      for (const done of this.#waiting) done();
-    });
+    this.#server = new ServerLife(redis);
+    if (redis.status === 'ready') void this.#meet();
+    redis.on('ready', () => void this.#meet());
   }
 
   get ready(): boolean {
     // A connection that is being closed keeps this status for a moment.
-    return this.#redis.status === 'ready' && this.#redis.stream.writable;
+    return this.#hasMet && this.#redis.status === 'ready' && this.#redis.stream.writable;
   }
 
   /** The server of the newest connection, also after that has broken. */
-  get server(): TakeServer {
+  get server(): ServerLife {
     return this.#server;
   }
 
@@ -85,6 +76,7 @@ export class TakeConnection {
   async attempt<T>(send: () => Promise<T>): Promise<T> {
     if (!this.ready) throw new NotExecuted(`Redis can't be reached (connection is ${this.#redis.status})`);
     this.#cork();
+    this.#server.keepTime();
     try {
       return await withTimeout(this.#timeoutMs, send());
     } catch (error) {
@@ -97,18 +89,36 @@ export class TakeConnection {
   }
 
   /**
-   * INFO is sent before the takes of this connection, and replies come in order. So the run id is known before the first reply to a
-   * take. If the connection breaks earlier, it is never known.
+   * @returns the earliest deadline of these orders by the server's clock, in milliseconds since 1970; 0: they have none, or the server
+   * does not tell its time
    */
-  #identify(): void {
-    const life = new ServerLife();
-    this.#server = life;
-    this.#redis
-      .info('server')
-      .then((text) => {
-        life.runId = RUN_ID.exec(text)?.[1];
-      })
-      .catch(() => {});
+  notAfter(orders: readonly TakeOrder[]): number {
+    let first = Number.POSITIVE_INFINITY;
+    for (const { deadline } of orders) if (deadline !== undefined && deadline < first) first = deadline;
+    return first === Number.POSITIVE_INFINITY ? 0 : (this.#server.clock.at(first) ?? 0);
+  }
+
+  /** @param orders how many were sent @throws BackendCorrupt */
+  decode(reply: RawTakeReply, orders: number): TakeReply {
+    const toldMs = toldTime(reply);
+    if (toldMs !== undefined) this.#server.clock.told(toldMs, monotonicMs());
+    return decodeTake(reply, orders);
+  }
+
+  /** No take is sent before the server has told its time, because a take names the time until which it may be made. */
+  async #meet(): Promise<void> {
+    const server = new ServerLife(this.#redis);
+    this.#server = server;
+    this.#hasMet = false;
+    try {
+      await withTimeout(this.#timeoutMs, server.meet());
+    } catch {
+      if (this.#server === server) this.#redis.disconnect(true);
+      return;
+    }
+    if (this.#server !== server) return;
+    this.#hasMet = true;
+    for (const done of this.#waiting) done();
   }
 
   /** What an error of a take means. A server that is no primary any more is left. */

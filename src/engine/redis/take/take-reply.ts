@@ -3,6 +3,9 @@ import type { TakeReply, TakeResult } from '../../contract.ts';
 import { BackendCorrupt } from '../../errors.ts';
 import { type RawTakeReply, STALE } from '../protocol/scripts.ts';
 
+/** The reply to a take that came too late: this and the server's time. */
+const LATE = 'late ';
+
 const TAKEN: TakeResult = { kind: 'taken' };
 const SHORT: TakeResult = { kind: 'short' };
 
@@ -19,7 +22,13 @@ export function decodeTake(reply: RawTakeReply, orders: number): TakeReply {
   return { status: 'served', results, seq, committed, left, orders: ordersSoFar, returned };
 }
 
+/** @returns the server's time that this reply tells, in milliseconds since 1970; `undefined`: none */
+export function toldTime(reply: RawTakeReply): number | undefined {
+  return typeof reply === 'string' && reply.startsWith(LATE) ? Number(reply.slice(LATE.length)) : undefined;
+}
+
 function decodeStatus(status: string): Exclude<TakeReply['status'], 'served'> {
+  if (status.startsWith(LATE)) return 'late';
   switch (status) {
     case 'paused':
     case 'closed':

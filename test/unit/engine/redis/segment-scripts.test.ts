@@ -642,7 +642,7 @@ it('a transfer from a segment without units only reads', () => {
 });
 
 describe('a refill and the take that needs it', () => {
-  const ATTEMPT = '4 2 501 100 0 8 1008 25 r1';
+  const ATTEMPT = '4 2 501 100 0 8 1008 25 0 r1';
   const keys = ['s', 't', 'sale', 's', 'b', 'l'];
   const stored = (fields: Fields, sale: Hash = { epoch: '6' }): Stored => ({
     s: segment({ left: '0', committedOrders: '20', ...fields }),
@@ -689,7 +689,7 @@ describe('a refill and the take that needs it', () => {
 });
 
 it('takes from several segments are made each by itself', () => {
-  const attempt = '4 2 501 100 0 8 1008 25 r1';
+  const attempt = '4 2 501 100 0 8 1008 25 0 r1';
   const stored = {
     s: segment({ committedOrders: '20' }),
     t: segment({ committedOrders: '20', limit: 'many' }),
@@ -709,6 +709,7 @@ it('takes from several segments are made each by itself', () => {
     s: { left: '6', seq: '9', tail: '11', orders: '26', taken: '4', 'lane:2': '501' },
     's-buyers': { s: '11:1:9:' },
     's-log': [['4-9', ['p', '1008', 'n', '26', 'o', '11 s 1 ']]],
+    v: { 'lane:2': '501' },
   });
 });
 

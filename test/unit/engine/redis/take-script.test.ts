@@ -1,6 +1,6 @@
 /** What take.lua replies and writes, order by order. */
 import { describe, expect, it } from 'vitest';
-import { type Hash, runScript, type Stored } from '../../../support/engine/run-script.ts';
+import { type Hash, NOW_S, NOW_US, runScript, type Stored } from '../../../support/engine/run-script.ts';
 
 const SEGMENT: Hash = {
   ...{ generation: '4', state: 'open', left: '7', limit: '3', seq: '8', tail: '1008', committed: '6' },
@@ -8,6 +8,7 @@ const SEGMENT: Hash = {
   rules: 'r1',
 };
 const LANE = 'lane:2';
+const NOW_MS = NOW_S * 1_000 + Math.floor(NOW_US / 1_000);
 
 interface Spec {
   readonly lines?: string;
@@ -22,7 +23,7 @@ interface Spec {
 
 const ATTEMPT = {
   ...{ generation: 4, lane: 2, ticket: 501, maxLogOrders: 100, answered: 500 },
-  ...{ knownSeq: 8, knownTail: '1008', knownOrders: 25, rules: 'r1' },
+  ...{ knownSeq: 8, knownTail: '1008', knownOrders: 25, notAfter: 0, rules: 'r1' },
 };
 
 function take({ lines = '11 anna 1 ', notes = '', segment = {}, buyers, log, attempt, words }: Spec = {}) {
@@ -294,12 +295,15 @@ describe('a take that is refused writes nothing', () => {
       state,
     ]),
     ['from a segment without a state', { segment: { state: null } }, 'no state'],
-    ['from a paused segment', { segment: { state: 'paused' } }, 'paused'],
-    ['from a closed segment', { segment: { state: 'closed' } }, 'closed'],
-    ['under other rules', { attempt: { rules: 'r2' } }, 'outdated'],
     ['with the ticket that the segment remembers', { attempt: { ticket: 500, answered: 499 } }, 'superseded'],
     ['with an older ticket', { attempt: { ticket: 499, answered: 499 } }, 'superseded'],
-    ['beyond what the log may hold', { attempt: { maxLogOrders: 5 } }, 'busy'],
+    [
+      'with the remembered ticket, from a paused segment',
+      { segment: { state: 'paused' }, attempt: { ticket: 500, answered: 499 } },
+      'superseded',
+    ],
+    ['after its last moment', { attempt: { notAfter: NOW_MS - 1 } }, `late ${NOW_MS}`],
+    ['after its last moment, of no orders', { lines: '', attempt: { notAfter: 1 } }, `late ${NOW_MS}`],
     ['for 0 units', { lines: '11 anna 0 ' }, 'error BADARG quantity of order 11'],
     ['for 0 units, beside another', { lines: '11 anna 2 k\n12 ben 0 ' }, 'error BADARG quantity of order 12'],
     ...[
@@ -316,8 +320,8 @@ describe('a take that is refused writes nothing', () => {
     ]),
     [
       'without a ticket',
-      { words: '4 2 100 500 8 1008 25 r1' },
-      'error BADARG the attempt 4 2 100 500 8 1008 25 r1',
+      { words: '4 2 100 500 8 1008 25 0 r1' },
+      'error BADARG the attempt 4 2 100 500 8 1008 25 0 r1',
     ],
     ...['left', 'limit', 'seq', 'tail', 'committed', 'committedOrders', 'orders', 'taken'].map(
       (field): [string, Spec, unknown] => [
@@ -331,6 +335,27 @@ describe('a take that is refused writes nothing', () => {
     expect(run.reply).toEqual(reply);
     expect(run.written).toEqual({});
   });
+});
+
+describe('a take that is refused leaves its ticket, so that older attempts are refused too,', () => {
+  it.each<[string, Spec, unknown]>([
+    ['from a paused segment', { segment: { state: 'paused' } }, 'paused'],
+    ['from a closed segment', { segment: { state: 'closed' } }, 'closed'],
+    ['under other rules', { attempt: { rules: 'r2' } }, 'outdated'],
+    ['beyond what the log may hold', { attempt: { maxLogOrders: 5 } }, 'busy'],
+  ])('%s', (_, spec, reply) => {
+    const run = take(spec);
+    expect(run.reply).toEqual(reply);
+    expect(run.written).toEqual(NOTHING_BUT_TICKET);
+  });
+});
+
+it('a take is made in its last millisecond, and reads the clock only if it has one', () => {
+  const inTime = take({ attempt: { notAfter: NOW_MS } });
+  expect(inTime.reply).toEqual(take().reply);
+  expect(inTime.commands).toContain('TIME');
+  expect(take().commands).not.toContain('TIME');
+  expect(take({ attempt: { notAfter: NOW_MS - 1 }, segment: { tail: '2008' } }).reply).toBe('lost');
 });
 
 describe('a segment that has lost writes', () => {

@@ -8,28 +8,33 @@
   is marked as lost and sells nothing until it is rebuilt. The mark names the entry as "seq orders tail", from which
   sync counts the missing orders.
 
+  A take names the time until which it may be made, by the clock of this server. Afterwards its buyers have been answered, and may
+  have been refused at another node.
+
   Input
     KEYS[1] segment (hash)   KEYS[2] buyers (hash)   KEYS[3] log (stream)
     ARGV[1] the attempt, in words: generation, lane, ticket, most orders that the log may hold, the lane's last ticket that was
-    answered (0: none), the newest entry that the lane knows of (seq, 0: none; its first order id; orders up to it), and the
-    rules by which the orders were admitted ('': those of the segment are not compared)
+    answered (0: none), the newest entry that the lane knows of (seq, 0: none; its first order id; orders up to it), the last
+    millisecond since 1970 in which the take may be made (0: at any time), and the rules by which the orders were admitted ('': those
+    of the segment are not compared)
     ARGV[2] the orders, as the log holds them: lines of "orderId buyerId quantity key", the key may be empty;
     '' for none: nothing is taken, and the segment only checks for lost writes
     ARGV[3] lines of "orderId note", for the orders that have one
   Output
-    a status: 'stale' | 'loaded' | 'frozen' | 'lost' | 'paused' | 'closed' | 'outdated' | 'busy' | 'superseded', or the
-    segment's state if this version does not know it ('no state' if it has none); then nothing was written, except the
-    mark with 'lost'. Otherwise { seq, committed, left, orders so far, units given back so far, result… }, without
+    a status: 'stale' | 'loaded' | 'frozen' | 'lost' | 'paused' | 'closed' | 'outdated' | 'busy' | 'superseded' | 'late <now in
+    milliseconds since 1970>', or the segment's state if this version does not know it ('no state' if it has none); then nothing was
+    taken. 'lost' leaves the mark. 'paused', 'closed', 'outdated' and 'busy' leave the ticket: older attempts of the lane that still
+    arrive are refused, too. Otherwise { seq, committed, left, orders so far, units given back so far, result… }, without
     results if all orders were taken, else with one per order: 1 taken, 0 short, or a string:
     'replay orderId quantity seq' | 'mismatch orderId quantity' | 'limit orderId…' (20 at most)
 ]]
 local segment, buyers, log = KEYS[1], KEYS[2], KEYS[3]
-local generation, lane, ticket, maxLogOrders, answered, knownSeq, knownTail, knownOrders, rules =
-  string.match(ARGV[1], '^(%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d*) (%d+) (%S*)$')
+local generation, lane, ticket, maxLogOrders, answered, knownSeq, knownTail, knownOrders, notAfter, rules =
+  string.match(ARGV[1], '^(%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d*) (%d+) (%d+) (%S*)$')
 if not generation then return redis.error_reply('BADARG the attempt ' .. ARGV[1]) end
 local lines, notes = ARGV[2], ARGV[3]
 lane, maxLogOrders, answered = 'lane:' .. lane, tonumber(maxLogOrders), tonumber(answered)
-knownSeq, knownOrders = tonumber(knownSeq), tonumber(knownOrders)
+knownSeq, knownOrders, notAfter = tonumber(knownSeq), tonumber(knownOrders), tonumber(notAfter)
 local HEADER = 5
 
 local now = redis.call('HMGET', segment, 'generation', 'state', 'left', 'limit', 'seq', 'tail', 'committed',
@@ -47,16 +52,25 @@ if remembered < answered or last < knownSeq or (last == knownSeq and tail ~= kno
   redis.call('HSET', segment, 'state', 'lost', 'lost', string.format('%d %d %s', knownSeq, knownOrders, knownTail))
   return 'lost'
 end
-if now[2] ~= 'open' then return now[2] end
-if rules ~= '' and now[12] and now[12] ~= rules then return 'outdated' end
 if remembered >= tonumber(ticket) then return 'superseded' end
+local function refuse(status)
+  redis.call('HSET', segment, lane, ticket)
+  return status
+end
+if now[2] ~= 'open' then return refuse(now[2]) end
+if rules ~= '' and now[12] and now[12] ~= rules then return refuse('outdated') end
+if notAfter > 0 then
+  local clock = redis.call('TIME')
+  local nowMs = tonumber(clock[1]) * 1e3 + math.floor(tonumber(clock[2]) / 1e3)
+  if nowMs > notAfter then return string.format('late %.0f', nowMs) end
+end
 if lines == '' then
   redis.call('HSET', segment, lane, ticket)
   return { last + 1, committed, left, orders, returned }
 end
 
 --include parts/batch-lines
-if orders - committedOrders + count > maxLogOrders then return 'busy' end
+if orders - committedOrders + count > maxLogOrders then return refuse('busy') end
 local held = redis.call('HMGET', buyers, unpack(names))
 
 --include parts/buyers-record

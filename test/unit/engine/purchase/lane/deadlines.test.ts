@@ -2,12 +2,15 @@
 import { describe, expect, it } from 'vitest';
 import { elapse } from '../../../../support/engine/frozen-time.ts';
 import {
+  advance,
   buy,
   grew,
   handedBack,
+  lane,
   LIVES_MS,
   open,
   SENT_AGAIN_MS,
+  shortLived,
   stageLane,
   takes,
 } from '../../../../support/engine/lane-stage.ts';
@@ -15,6 +18,9 @@ import { codesOf } from '../../../../support/engine/purchases.ts';
 import { SHORT, TAKEN } from '../../../../support/engine/scripted-takes.ts';
 
 stageLane();
+
+/** Of the 100 ms that a short-lived purchase has. */
+const NEARLY_ALL_MS = 85;
 
 describe('a deadline', () => {
   it.each([
@@ -71,6 +77,56 @@ describe('a deadline', () => {
     await first.loseReply();
     await elapse(SENT_AGAIN_MS);
     await takes.next();
+    await elapse(LIVES_MS);
+    expect(codesOf([anna])).toEqual(['unknown']);
+  });
+});
+
+describe('a purchase with too little time left', () => {
+  it('is answered when its batch is made, and the others are sent', async () => {
+    buy('anna');
+    const first = await takes.next();
+    const [ben, cleo] = [buy('ben', {}, lane, shortLived), buy('cleo')];
+    await elapse(NEARLY_ALL_MS);
+    await first.serve([TAKEN], { seq: 1 });
+    expect((await takes.next()).buyers).toEqual(['cleo']);
+    expect(codesOf([ben, cleo])).toEqual(['busy', 'waits']);
+  });
+
+  it('is not sent again if its reply was lost, and the lane goes on', async () => {
+    const ben = buy('ben', {}, lane, shortLived);
+    await (await takes.next()).loseReply();
+    takes.ready = false;
+    await elapse(NEARLY_ALL_MS);
+    await takes.becomeReady();
+    await elapse(SENT_AGAIN_MS);
+    expect(codesOf([ben])).toEqual(['unknown']);
+    const cleo = buy('cleo');
+    expect((await takes.next()).buyers).toEqual(['cleo']);
+    expect(codesOf([cleo])).toEqual(['waits']);
+  });
+});
+
+describe('a batch that came too late', () => {
+  it('was not taken, and is sent again', async () => {
+    const [anna, ben] = [buy('anna'), buy('ben', {}, lane, shortLived)];
+    const first = await takes.next();
+    expect(first.deadlines).toEqual([anna.deadline, ben.deadline]);
+    await elapse(NEARLY_ALL_MS);
+    await first.refuse('late');
+    expect(codesOf([anna, ben])).toEqual(['waits', 'busy']);
+    const again = await takes.next();
+    expect(again.orders).toEqual(first.orders.slice(0, 1));
+    await again.serve([TAKEN], { seq: 1 });
+    advance(1);
+    expect(codesOf([anna])).toEqual(['committed']);
+  });
+
+  it('stays unconfirmed if an earlier attempt was', async () => {
+    const anna = buy('anna');
+    await (await takes.next()).loseReply();
+    await elapse(SENT_AGAIN_MS);
+    await (await takes.next()).refuse('late');
     await elapse(LIVES_MS);
     expect(codesOf([anna])).toEqual(['unknown']);
   });

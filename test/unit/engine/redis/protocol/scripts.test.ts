@@ -13,10 +13,15 @@ const keysOf = (segment: number) => KEYS.segment({ saleId: 's', segment });
 function takeOf(segment: number, batch: Partial<TakeBatch> = {}): SegmentTake {
   const orders = [{ orderId: '11', buyerId: 'anna', quantity: 1, key: '' }];
   const ids = { saleId: 's', segment, generation: 4, lane: 2, ticket: 9, answeredTicket: 8 };
-  return { keys: keysOf(segment), maxLogOrders: 100, batch: { ...ids, newest: NO_ENTRY, orders, ...batch } };
+  return {
+    keys: keysOf(segment),
+    maxLogOrders: 100,
+    notAfter: 0,
+    batch: { ...ids, newest: NO_ENTRY, orders, ...batch },
+  };
 }
 
-const ATTEMPT = ['4 2 9 100 8 0  0 ', '11 anna 1 ', ''];
+const ATTEMPT = ['4 2 9 100 8 0  0 0 ', '11 anna 1 ', ''];
 const REFILL = { receiver: 0, least: 1, units: 2, segments: ['one', 'two'], sale: 'sale' };
 
 function scriptsWith(reply: (ran: Ran) => unknown) {
@@ -44,7 +49,7 @@ describe('a take', () => {
     const take = takeOf(0, { fencingToken: 7, rules: 'r1' });
     await scripts.takes([take]);
     const fence = 'p:{s:0}:lock:fence';
-    const attempt = ['4 2 9 100 8 0  0 r1', ...ATTEMPT.slice(1)];
+    const attempt = ['4 2 9 100 8 0  0 0 r1', ...ATTEMPT.slice(1)];
     expect(redis.ran).toEqual([{ name: 'fencedTake', args: [fence, ...segmentKeys(0), 7, ...attempt] }]);
   });
 

@@ -34,9 +34,11 @@ const isJoint = ({ name }: Ran) => name === 'takes';
 const sale = ({ args }: Ran) => Array.from({ length: Number(args[0]) / 3 }, () => SERVED);
 const served = (ran: Ran) => (isJoint(ran) ? sale(ran) : SERVED);
 
-function takesWith(reply: (ran: Ran) => unknown, { isCluster = false } = {}) {
+async function takesWith(reply: (ran: Ran) => unknown, { isCluster = false } = {}) {
   const redis = new FakeRedis(reply);
-  return { redis, takes: new RedisTakes(redis.client, new Keys('p:'), LIMITS, { isCluster }) };
+  const takes = new RedisTakes(redis.client, new Keys('p:'), LIMITS, { isCluster });
+  await takes.whenReady(LIMITS.takeTimeoutMs);
+  return { redis, takes };
 }
 
 const turnOf = (takes: RedisTakes, count: number, orders = 1, more: Partial<TakeBatch> = {}) =>
@@ -51,30 +53,30 @@ describe('the takes of one turn', () => {
     [32, MAX_BATCH_ORDERS / 4 - 3, Array.from({ length: 8 }, () => 4)],
     [33, MAX_BATCH_ORDERS / 4 - 2, Array.from({ length: 11 }, () => 3)],
   ])('%i of %i orders each are sent in commands of that many: %j', async (count, orders, sizes) => {
-    const { redis, takes } = takesWith(served);
+    const { redis, takes } = await takesWith(served);
     const replies = await turnOf(takes, count, orders);
     expect(sizesOf(redis)).toEqual(sizes);
     expect(replies.map(({ status }) => status)).toEqual(Array.from({ length: count }, () => 'served'));
   });
 
   it('are sent once; those of the next turn are sent then', async () => {
-    const { redis, takes } = takesWith(served);
+    const { redis, takes } = await takesWith(served);
     await turnOf(takes, 40);
     await turnOf(takes, 50);
     expect(sizesOf(redis)).toEqual([40, 50]);
   });
 
   it('are sent one by one to a cluster, and under locks', async () => {
-    const cluster = takesWith(served, { isCluster: true });
+    const cluster = await takesWith(served, { isCluster: true });
     await turnOf(cluster.takes, 40);
     expect(sizesOf(cluster.redis)).toEqual(Array.from({ length: 40 }, () => 'take'));
-    const locked = takesWith(served);
+    const locked = await takesWith(served);
     await turnOf(locked.takes, 40, 1, { fencingToken: 3 });
     expect(sizesOf(locked.redis)).toEqual(Array.from({ length: 40 }, () => 'fencedTake'));
   });
 
   it('fail one by one, by the error or the invalid reply of each', async () => {
-    const { takes } = takesWith((ran) =>
+    const { takes } = await takesWith((ran) =>
       sale(ran).map((reply, i) => (i === 0 ? 'error OOM no room' : i === 1 ? 'ajar' : reply)),
     );
     const ends = await Promise.allSettled(Array.from({ length: 32 }, (_, i) => takes.take(batchOf(i))));
@@ -84,7 +86,7 @@ describe('the takes of one turn', () => {
   });
 
   it('all fail if their command fails', async () => {
-    const { takes } = takesWith(() => {
+    const { takes } = await takesWith(() => {
       throw new ReplyError('OOM no room');
     });
     const ends = await Promise.allSettled(Array.from({ length: 32 }, (_, i) => takes.take(batchOf(i))));
@@ -93,8 +95,10 @@ describe('the takes of one turn', () => {
 });
 
 describe('a refill with a take', () => {
-  const refill = (reply: unknown, batch = batchOf(0, 3)) =>
-    takesWith(() => reply).takes.refillAndTake(batch, 2);
+  const refill = async (reply: unknown, batch = batchOf(0, 3)) => {
+    const { takes } = await takesWith(() => reply);
+    return takes.refillAndTake(batch, 2);
+  };
 
   it('says how many units are left in the whole sale', async () => {
     const raw = [9, 6, 4, 27, 5, 1, 'replay 12 2 3', 0];
@@ -139,7 +143,7 @@ it('only orders that were taken count as taken', () => {
 });
 
 it('the hints of one turn are one message', async () => {
-  const { redis, takes } = takesWith(served);
+  const { redis, takes } = await takesWith(served);
   const hint = (segment: number) => takes.hint({ saleId: 's', segments: [segment], awaited: segment === 1 });
   for (const segment of [0, 1]) hint(segment);
   await new Promise(setImmediate);

@@ -4,8 +4,11 @@ import { type Redis, ReplyError } from 'ioredis';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { BackendCorrupt, Busy, NotExecuted, OutcomeUnknown } from '../../../../../src/engine/errors.ts';
 import { TakeConnection } from '../../../../../src/engine/redis/take/take-connection.ts';
+import { monotonicMs } from '../../../../../src/lib/monotonic.ts';
 
 const LIMIT_MS = 1_000;
+/** Turns in which all promises without I/O are settled. */
+const TURNS = 20;
 
 class FakeRedis extends EventEmitter {
   status = 'ready';
@@ -14,6 +17,12 @@ class FakeRedis extends EventEmitter {
   server = 'redis_version:7.0.15\r\nrun_id:0a1b\r\n';
   readonly disconnect = vi.fn();
   readonly info = vi.fn(async (_section: string) => this.server);
+  /** In milliseconds. */
+  clockMs = 1_790_000_000_000;
+  readonly time = vi.fn(async () => [
+    String(Math.floor(this.clockMs / 1_000)),
+    String((this.clockMs % 1_000) * 1_000),
+  ]);
   readonly publish = vi.fn(async (_channel: string, _message: string) => 1);
 }
 
@@ -21,9 +30,11 @@ class FakeRedis extends EventEmitter {
 const inScript = (error: string) =>
   `ERR Error running script (call to f_${'0'.repeat(40)}): @user_script:9: @user_script: 9: -${error}`;
 
-function connect() {
+async function connect() {
   const redis = new FakeRedis();
-  return { redis, connection: new TakeConnection(redis as unknown as Redis, LIMIT_MS) };
+  const connection = new TakeConnection(redis as unknown as Redis, LIMIT_MS);
+  await connection.whenReady(LIMIT_MS);
+  return { redis, connection };
 }
 
 /** Every state of a connection in which it can't send. */
@@ -44,14 +55,14 @@ afterEach(() => {
 async function reconnect(redis: FakeRedis, server: string) {
   redis.server = server;
   redis.emit('ready');
-  await Promise.resolve();
+  for (let i = 0; i < TURNS; i++) await Promise.resolve();
 }
 
 describe('the server of a connection', () => {
   it.each(['run_id:0a1b\r\n', ''])(
     'is the same while the connection lasts (it tells "%s")',
     async (server) => {
-      const { redis, connection } = connect();
+      const { redis, connection } = await connect();
       await reconnect(redis, server);
       const before = connection.server;
       await connection.attempt(async () => 'the reply');
@@ -64,7 +75,7 @@ describe('the server of a connection', () => {
     ['another if it tells another run id', 'run_id:ffff\r\n', false],
     ['another if it tells none', 'redis_version:7\r\n', false],
   ])('is after a reconnection %s', async (_, server, isSame) => {
-    const { redis, connection } = connect();
+    const { redis, connection } = await connect();
     const before = connection.server;
     await reconnect(redis, server);
     expect(connection.server.isSame(before)).toBe(isSame);
@@ -72,7 +83,7 @@ describe('the server of a connection', () => {
   });
 
   it('is another if neither connection was told a run id', async () => {
-    const { redis, connection } = connect();
+    const { redis, connection } = await connect();
     await reconnect(redis, '');
     const before = connection.server;
     redis.info.mockRejectedValueOnce(new Error('NOPERM'));
@@ -87,13 +98,14 @@ describe('the server of a connection', () => {
     expect(redis.info).not.toHaveBeenCalled();
     redis.status = 'ready';
     redis.emit('ready');
+    await connection.whenReady(LIMIT_MS);
     await connection.attempt(async () => expect(redis.info).toHaveBeenCalled());
   });
 });
 
 describe('a connection', () => {
   it('that can send sends a take and a message', async () => {
-    const { redis, connection } = connect();
+    const { redis, connection } = await connect();
     expect(connection.ready).toBe(true);
     expect(await connection.attempt(async () => 'the reply')).toBe('the reply');
     connection.publish('hints', 'hello');
@@ -102,7 +114,7 @@ describe('a connection', () => {
   });
 
   it.each(NOT_READY)('that %s sends no take and no message', async (_, change) => {
-    const { redis, connection } = connect();
+    const { redis, connection } = await connect();
     change(redis);
     expect(connection.ready).toBe(false);
     const send = vi.fn(async () => 'the reply');
@@ -114,6 +126,84 @@ describe('a connection', () => {
   });
 });
 
+describe('the time of the server', () => {
+  const IN_A_SECOND = 1_000;
+  const order = (deadline?: number) => ({
+    orderId: '1',
+    buyerId: 'anna',
+    quantity: 1,
+    key: '',
+    ...(deadline && { deadline }),
+  });
+  const inASecond = () => monotonicMs() + IN_A_SECOND;
+
+  it('limits a take by the earliest deadline of its orders', async () => {
+    const { redis, connection } = await connect();
+    const latest = redis.clockMs + IN_A_SECOND;
+    const notAfter = connection.notAfter([order(inASecond() + 5_000), order(), order(inASecond())]);
+    expect(notAfter).toBeLessThanOrEqual(latest + 50);
+    expect(notAfter).toBeGreaterThan(latest - 1_000);
+    expect(connection.notAfter([order()])).toBe(0);
+    expect(connection.notAfter([])).toBe(0);
+  });
+
+  it('is asked for before the connection is ready, and again after each reconnection', async () => {
+    const redis = new FakeRedis();
+    let tell = () => {};
+    redis.time.mockReturnValue(new Promise((resolve) => (tell = () => resolve(['1790000000', '0']))));
+    const connection = new TakeConnection(redis as unknown as Redis, LIMIT_MS);
+    await reconnect(redis, '');
+    expect(connection.ready).toBe(false);
+    tell();
+    await connection.whenReady(LIMIT_MS);
+    expect(connection.ready).toBe(true);
+    redis.time.mockReturnValue(new Promise(() => {}));
+    await reconnect(redis, '');
+    expect(connection.ready).toBe(false);
+  });
+
+  it('that does not come in time drops the connection', async () => {
+    const redis = new FakeRedis();
+    redis.time.mockReturnValue(new Promise(() => {}));
+    const connection = new TakeConnection(redis as unknown as Redis, LIMIT_MS);
+    await vi.advanceTimersByTimeAsync(LIMIT_MS + 1);
+    expect(redis.disconnect.mock.calls).toEqual([[true]]);
+    expect(connection.ready).toBe(false);
+  });
+
+  it('limits no take if the user of the connection may not ask', async () => {
+    const redis = new FakeRedis();
+    redis.time.mockRejectedValue(new ReplyError('NOPERM'));
+    const connection = new TakeConnection(redis as unknown as Redis, LIMIT_MS);
+    await connection.whenReady(LIMIT_MS);
+    expect(connection.ready).toBe(true);
+    expect(connection.notAfter([order(inASecond())])).toBe(0);
+  });
+
+  it('is learned from a take that was too late', async () => {
+    const { redis, connection } = await connect();
+    const told = redis.clockMs + 60_000;
+    expect(connection.decode(`late ${told}`, 1)).toEqual({ status: 'late' });
+    expect(connection.notAfter([order(inASecond())])).toBeGreaterThan(told);
+  });
+
+  it('is asked for again by the first attempt after ten seconds', async () => {
+    vi.useFakeTimers({ toFake: ['performance'] });
+    const { redis, connection } = await connect();
+    const attempt = () => connection.attempt(async () => 'the reply');
+    for (const [pauseMs, calls] of [
+      [9_999, 1],
+      [1, 2],
+      [9_999, 2],
+      [1, 3],
+    ] as const) {
+      vi.advanceTimersByTime(pauseMs);
+      await attempt();
+      expect(redis.time).toHaveBeenCalledTimes(calls);
+    }
+  });
+});
+
 describe('waiting for a connection', () => {
   /** Whether the wait ends without the clock going on. */
   async function endsAtOnce(wait: Promise<void>): Promise<boolean> {
@@ -121,18 +211,18 @@ describe('waiting for a connection', () => {
     void wait.then(() => {
       ended = true;
     });
-    for (let i = 0; i < 10; i++) await Promise.resolve();
+    for (let i = 0; i < TURNS; i++) await Promise.resolve();
     return ended;
   }
 
   it('ends at once if it is ready', async () => {
-    const { connection } = connect();
+    const { connection } = await connect();
     expect(await endsAtOnce(connection.whenReady(50))).toBe(true);
     expect(vi.getTimerCount()).toBe(0);
   });
 
   it('ends for all callers when it becomes ready, and leaves no timer', async () => {
-    const { redis, connection } = connect();
+    const { redis, connection } = await connect();
     redis.status = 'connecting';
     const waits = [connection.whenReady(50), connection.whenReady(60)];
     expect(await Promise.all(waits.map(endsAtOnce))).toEqual([false, false]);
@@ -142,7 +232,7 @@ describe('waiting for a connection', () => {
   });
 
   it('ends at its limit', async () => {
-    const { redis, connection } = connect();
+    const { redis, connection } = await connect();
     redis.status = 'connecting';
     const wait = connection.whenReady(50);
     vi.advanceTimersByTime(49);
@@ -154,7 +244,7 @@ describe('waiting for a connection', () => {
 
 describe('an attempt', () => {
   it('without a reply at the limit drops the connection for another, and its outcome is unknown', async () => {
-    const { redis, connection } = connect();
+    const { redis, connection } = await connect();
     const refused = expect(connection.attempt(() => new Promise(() => {}))).rejects.toThrow(
       /no reply from Redis within 1000 ms/,
     );
@@ -186,7 +276,7 @@ describe('an attempt', () => {
     ['of another kind', new Busy('too many'), OutcomeUnknown],
     ['that is a text', 'gone', OutcomeUnknown],
   ])('with an error %s keeps the connection', async (_, error, kind) => {
-    const { redis, connection } = connect();
+    const { redis, connection } = await connect();
     await expect(connection.attempt(() => Promise.reject(error))).rejects.toThrow(kind as typeof NotExecuted);
     expect(redis.disconnect).not.toHaveBeenCalled();
   });
@@ -194,7 +284,7 @@ describe('an attempt', () => {
   it.each(['READONLY a replica', 'MASTERDOWN a replica', inScript('READONLY a replica')])(
     'at a server that is no primary any more, %s, leaves it',
     async (reply) => {
-      const { redis, connection } = connect();
+      const { redis, connection } = await connect();
       const attempt = connection.attempt(() => Promise.reject(new ReplyError(reply)));
       await expect(attempt).rejects.toThrow(NotExecuted);
       expect(redis.disconnect.mock.calls).toEqual([[true]]);

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { TakeReply } from '../../../../../src/engine/contract.ts';
 import { BackendCorrupt } from '../../../../../src/engine/errors.ts';
 import type { RawTakeReply } from '../../../../../src/engine/redis/protocol/scripts.ts';
-import { decodeTake } from '../../../../../src/engine/redis/take/take-reply.ts';
+import { decodeTake, toldTime } from '../../../../../src/engine/redis/take/take-reply.ts';
 
 describe('a take that was served', () => {
   const served = { status: 'served', seq: 9, committed: 6, left: 4, orders: 27, returned: 5 };
@@ -46,11 +46,18 @@ describe('a take that was refused', () => {
     ['loaded', 'stale'],
     ['frozen', 'stale'],
     ['lost', 'stale'],
+    ['late 1790000000123', 'late'],
   ])('with %s is %s', (reply, status) => {
     expect(decodeTake(reply, 1)).toEqual({ status });
   });
 
-  it.each(['', 'ajar', 'string'])('with %j is invalid', (reply) => {
+  it('tells the time only if it was too late', () => {
+    expect(toldTime('late 1790000000123')).toBe(1_790_000_000_123);
+    expect(toldTime('paused')).toBeUndefined();
+    expect(toldTime([9, 6, 4, 27, 5])).toBeUndefined();
+  });
+
+  it.each(['', 'ajar', 'string', 'late'])('with %j is invalid', (reply) => {
     expect(() => decodeTake(reply, 1)).toThrow(BackendCorrupt);
   });
 });
