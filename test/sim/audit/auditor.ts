@@ -10,6 +10,8 @@ import { SaleAuditor } from './sale-auditor.ts';
 
 export class Violation extends Error {}
 
+const LOG_KEY = /\{(\S+):\d+\}:log$/;
+
 export class Auditor {
   readonly sales: SaleAuditor[] = [];
   /** Buyers that an operator has tried to erase, and that don't buy any more. */
@@ -25,6 +27,7 @@ export class Auditor {
 
   constructor(world: World) {
     this.#world = world;
+    for (const server of world.redis) server.added = (key, fields) => this.#added(key, fields);
   }
 
   /** Watches this sale from now on. It need not be there yet. */
@@ -32,6 +35,11 @@ export class Auditor {
     const sale = new SaleAuditor(this, this.#world, saleId);
     this.sales.push(sale);
     return sale;
+  }
+
+  /** The clock of a Redis server was set back. */
+  redisSetBack(): void {
+    for (const { takes } of this.sales) takes.isOff = true;
   }
 
   /** Redis has lost writes. */
@@ -62,6 +70,13 @@ export class Auditor {
       (buyer) =>
         watches.some((watch) => watch.wasAsked(buyer)) && !watches.some((watch) => watch.isOpen(buyer)),
     );
+  }
+
+  #added(key: string, fields: readonly string[]): void {
+    const saleId = LOG_KEY.exec(key)?.[1];
+    if (saleId === undefined) return;
+    const lines = fields[fields.indexOf('o') + 1]!;
+    this.sales.find((sale) => sale.saleId === saleId)?.takes.taken(lines);
   }
 
   #hasQueue(saleId: string): boolean {

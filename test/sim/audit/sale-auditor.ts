@@ -18,6 +18,7 @@ import { LeavingWatch } from './leaving-watch.ts';
 import { LedgerWatch } from './ledger-watch.ts';
 import { OrderWatch } from './order-watch.ts';
 import { QueueWatch } from './queue-watch.ts';
+import { TakeWatch } from './take-watch.ts';
 
 const LIVE = new Set(['unpaid', 'paid', 'redeemed']);
 /** A "sold out" from a board may be this old: 250 ms, and one more because boards count whole milliseconds. */
@@ -43,6 +44,7 @@ export class SaleAuditor {
   orders = new OrderWatch((what) => this.fail(what));
   ledger = new LedgerWatch(0, (what) => this.fail(what));
   leaving = new LeavingWatch((what) => this.fail(what));
+  readonly takes = new TakeWatch((what) => this.fail(what));
   /** Absent: the sale has no queue. */
   queue: QueueWatch | undefined;
   truth: Truth | undefined;

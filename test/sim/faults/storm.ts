@@ -213,6 +213,8 @@ export class Storm {
     const by = (time.random.unit() * 2 - 1) * (this.#scenario.weather.jumpMs ?? JUMP_MS);
     this.#note(`the clock of ${machine.name} jumps by ${by.toFixed(0)} ms`);
     machine.skewMs += by;
+    if (by < 0 && this.#world.redis.some((server) => server.machine === machine))
+      this.#auditor.redisSetBack();
   }
 
   #later(happens: () => void): void {

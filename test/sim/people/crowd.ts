@@ -114,6 +114,7 @@ export class Crowd {
     const attempt = ++request.attempts;
     request.code = undefined;
     const isOpen = () => request.attempts === attempt && request.code === undefined;
+    const end = this.#auditor.takes.begin(purchase);
     const worker = time.random.whole(0, this.#scenario.node.workers - 1);
     this.#auditor.trace(`${purchase.buyerId} asks ${node.name} for ${purchase.quantity} ${purchase.key}`);
     time.after(
@@ -121,6 +122,7 @@ export class Crowd {
       () =>
         node.buy(purchase, worker, (outcome) => {
           if (!isOpen()) this.#auditor.fail(`P6: ${purchase.buyerId} was answered twice`);
+          end();
           request.code = outcome.code;
           request.outcome = outcome;
           this.#auditor.trace(`${purchase.buyerId} is told ${JSON.stringify(outcome)}`);
@@ -132,6 +134,7 @@ export class Crowd {
     time.after(
       this.#scenario.node.requestDeadlineMs + DEADLINE_SLACK_MS,
       () => {
+        end();
         if (!isOpen()) return;
         if (machine.isAlive) this.#auditor.fail(`P6: ${purchase.buyerId} got no answer by the deadline`);
         request.code = 'gone';

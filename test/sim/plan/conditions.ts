@@ -183,6 +183,22 @@ const lostReplies: Draw = ({ weather, node, ...scenario }, { whole }) => ({
   },
 });
 
+/** Takes are held up on their way to Redis, for longer than their buyers wait. */
+const heldUp: Draw = (scenario, random) => {
+  const { weather, node, ...rest } = lostReplies(scenario, random);
+  return {
+    ...rest,
+    redisServers: 1,
+    nodes: 2,
+    node: { ...node, workers: 1, requestDeadlineMs: 400 },
+    stock: 200,
+    segments: 1,
+    requests: 30,
+    buyers: 20,
+    weather: { ...weather, slowMs: 1_200, cut: 0.05 },
+  };
+};
+
 /** Replies get lost, and orders expire before their takes are repeated. Then others buy the units. */
 const endsUnheard: Draw = (scenario, random) => {
   const { weather, node, ...rest } = lostReplies(scenario, random);
@@ -365,6 +381,7 @@ const CONDITIONS = {
   startsAlone,
   lostLocks,
   lostReplies,
+  heldUp,
   endsUnheard,
   setBackUnheard,
   cutReturns,

@@ -64,6 +64,11 @@ export const MUTATIONS: readonly Mutation[] = [
     edit(`${LUA}/parts/buyers-record.lua`, 'record.byId[orderId] or record.byKey[key]', 'false'),
   ),
   mutation(
+    'take: one that comes too late is made',
+    'heldUp',
+    edit(`${LUA}/purchase/take.lua`, 'if nowMs > notAfter then', 'if false then'),
+  ),
+  mutation(
     'lane: a lost reply counts as a refusal',
     'lostReplies',
     edit(

@@ -22,6 +22,8 @@ const NOT_A_NUMBER = 'ERR value is not an integer or out of range';
 export interface Surroundings {
   nowMs(): number;
   publish(channel: string, message: string): number;
+  /** An entry was added to a stream. */
+  added?(key: string, fields: readonly string[]): void;
 }
 
 type Command = (keys: MiniRedis, args: string[]) => Reply;
@@ -133,6 +135,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
       );
     const entries = [...(stream?.entries ?? []), [id!, fields] as StreamEntry];
     r.data.set(key!, { type: 'stream', entries, last: id! });
+    r.around.added?.(key!, fields);
     return id!;
   },
   XRANGE: (r, [key, from, to, , count]) => {

@@ -36,6 +36,8 @@ export class RedisServer implements Listener {
   readonly sessions = new Set<RedisSession>();
   #synced: Data = new Map();
   #starts = 1;
+  /** Called with each entry that is added to a stream. */
+  added: (key: string, fields: readonly string[]) => void = () => {};
   /** Counts the commands that have written. */
   writes = 0;
 
@@ -47,6 +49,7 @@ export class RedisServer implements Listener {
     this.redis = new MiniRedis({
       nowMs: () => time.wallMs,
       publish: (channel, message) => this.#publish(channel, message),
+      added: (key, fields) => this.added(key, fields),
     });
     network.listen(port, this);
   }
