@@ -218,3 +218,26 @@ test('four hundred clients on each port that do not read answers cost less than 
     for (const connection of connections) connection.close();
   }
 });
+
+/** A node reads this much in one go. If all of it is there, the node reads on in the same turn, and finds the reset. */
+const READ_BYTES = 65_536;
+
+test('a connection that is reset behind a CONNECT does not end the node', async () => {
+  await using node = await startTestNode({ ...(await redisAndPostgres()), env: { WORKERS: '1' } });
+  const first = `${rawRequest('POST', '/v1/orders/1/cancel', { 'Transfer-Encoding': 'chunked' })}0\r\n\r\n`;
+  for (const url of [node.publicUrl, node.opsUrl]) {
+    for (const bytes of [READ_BYTES, 2 * READ_BYTES]) {
+      const connection = await RawConnection.open(url);
+      // Bytes and reset must both be there when the node reads.
+      node.signal('SIGSTOP');
+      await connection.send((first + rawRequest('CONNECT', 'shop.example:443')).padEnd(bytes, 'x'));
+      connection.reset();
+      await connection.closed;
+      node.signal('SIGCONT');
+      const next = await RawConnection.open(url);
+      await next.send(rawRequest('GET', '/docs'));
+      expect((await next.answer())?.status, await node.log()).toBe(200);
+      next.close();
+    }
+  }
+});

@@ -96,6 +96,8 @@ class NodeServer implements HttpServer {
     const connection = new NodeConnection(socket);
     const { connections } = this.#port.traffic;
     this.#connections.set(socket, connection);
+    // Node takes its own listener away when it reads a CONNECT. Without any listener, a reset would end the process.
+    socket.on('error', () => {});
     socket.once('close', () => {
       connections.closed();
       connection.aborted();
