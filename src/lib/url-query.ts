@@ -3,11 +3,13 @@ import { InvalidInput } from '../engine/errors.ts';
 
 /** @param text without the question mark. @throws InvalidInput for a repeated name */
 export function queryValues(text: string): Readonly<Record<string, string>> {
-  const pairs = [...new URLSearchParams(text)];
-  const twice = pairs.find(([name], at) => pairs.findIndex((pair) => pair[0] === name) < at);
-  if (twice)
-    throw new InvalidInput('the query is not valid', [{ field: twice[0], problem: 'is given twice' }]);
-  return Object.fromEntries(pairs);
+  const values = new Map<string, string>();
+  for (const [name, value] of new URLSearchParams(text)) {
+    if (values.has(name))
+      throw new InvalidInput('the query is not valid', [{ field: name, problem: 'is given twice' }]);
+    values.set(name, value);
+  }
+  return Object.fromEntries(values);
 }
 
 /** @returns the values that are given, with the question mark; `''` if there are none */
