@@ -2,6 +2,7 @@
  * nginx and HAProxy, with the files of `deploy/`, in front of a node. Clients send requests that the two might frame differently.
  * A relay between gateway and node records every byte.
  */
+import { createHmac } from 'node:crypto';
 import { createServer as createHttpServer } from 'node:http';
 import { type AddressInfo, connect, createServer, type Server } from 'node:net';
 import { SignJWT } from 'jose';
@@ -375,6 +376,46 @@ describe.each(['nginx', 'haproxy'] as const)('%s in front of a node', (kind: Gat
     }
     expect(remaining - (await node.ops.show(sale)).remaining!).toBe(first?.status === 201 ? 1 : 0);
     if (arrived.length === 0) expect([400, 413, 501, undefined]).toContain(first?.status);
+  });
+});
+
+describe('HAProxy, which checks tokens itself', () => {
+  /** In the place of a node: it answers 200 to all that gets through. */
+  const node = createHttpServer((_, response) => response.end());
+
+  beforeAll(async () => {
+    await new Promise<void>((resolve) => node.listen(0, '127.0.0.1', resolve));
+  });
+  afterAll(() => new Promise((resolve) => node.close(resolve)));
+
+  const start = (jwtSecret: string | undefined) =>
+    Gateway.start('haproxy', { nodePort: (node.address() as AddressInfo).port, loginPort: 1, jwtSecret });
+  const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
+
+  /** @param key may be empty; libraries refuse that */
+  async function statusOf(gateway: Gateway, sub: string, key: string): Promise<number | undefined> {
+    const exp = Math.floor(Date.now() / 1_000) + 600;
+    const text = `${part({ alg: 'HS256' })}.${part({ sub, exp })}`;
+    const token = `${text}.${createHmac('sha256', key).update(text).digest('base64url')}`;
+    using connection = await RawConnection.open(`http://127.0.0.1:${gateway.port}`);
+    await connection.send(rawRequest('POST', '/v1/sales/x/orders', { Authorization: `Bearer ${token}` }, ''));
+    return (await connection.answer())?.status;
+  }
+
+  test('does not start without a key, because anybody could sign then', async () => {
+    await expect(start(undefined)).rejects.toThrow(/JWT_SECRET is not in HAProxy's environment/);
+  });
+
+  test.each(['', 'a key that is too short'])('lets nobody in with the key %j', async (key) => {
+    await using gateway = await start(key);
+    expect(await statusOf(gateway, 'ann', key), await gateway.log()).toBe(503);
+  });
+
+  test('takes no name for a buyer that a node would not take', async () => {
+    await using gateway = await start(SECRET);
+    for (const sub of ['a', 'a'.repeat(128)]) expect(await statusOf(gateway, sub, SECRET)).toBe(200);
+    for (const sub of ['ann\n', 'ann\0', 'a nn', 'anné', '', 'a'.repeat(129)])
+      expect(await statusOf(gateway, sub, SECRET), JSON.stringify(sub)).toBe(401);
   });
 });
 

@@ -13,8 +13,8 @@ export interface Behind {
   readonly nodePort: number;
   /** The port of the login service that nginx asks for the buyer's id. */
   readonly loginPort: number;
-  /** The key with which HAProxy checks tokens. */
-  readonly jwtSecret: string;
+  /** The key with which HAProxy checks tokens; `undefined`: its environment has none. */
+  readonly jwtSecret: string | undefined;
 }
 
 export class Gateway implements AsyncDisposable {
