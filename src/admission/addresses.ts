@@ -91,7 +91,7 @@ function contains({ bytes, bits }: Network, address: Uint8Array): boolean {
  */
 export type TrustedProxies = number | readonly Network[];
 
-const MOST_PROXIES = 16;
+export const MOST_PROXIES = 16;
 
 export const TRUSTED_PROXIES_FORM = `must be a number of proxies from 1 to ${MOST_PROXIES}, or addresses and networks with commas between them, such as 10.0.0.0/8,2001:db8::/32`;
 
@@ -114,43 +114,8 @@ export function mayBeProxy(address: Uint8Array, trusted: TrustedProxies | undefi
   return isLoopback(address) || (trusted !== undefined && isTrusted(trusted, address, 0));
 }
 
-export type ForwardedHeader = 'x-forwarded-for' | 'forwarded';
-
-/**
- * The address that a request is counted under: the nearest one that is not a trusted proxy's. Each proxy appends the address
- * of its client to the header. Earlier addresses in it are not trusted, because the client may have made them up.
- *
- * @param peer the address of the connection's other end
- * @param forwarded the values of the header, in their order, with commas between them
- */
-export function clientAddress(
-  peer: Uint8Array,
-  forwarded: string,
-  trusted: TrustedProxies,
-  header: ForwardedHeader,
-): Uint8Array {
-  const nearestFirst = forwarded.split(',').slice(-MOST_PROXIES).reverse();
-  let nearest = normalised(peer);
-  for (const [passed, hop] of nearestFirst.entries()) {
-    if (!isTrusted(trusted, nearest, passed)) break;
-    const next = addressOf(hop, header);
-    // A proxy that names no client counts as the client itself.
-    if (!next) break;
-    nearest = next;
-  }
-  return nearest;
-}
-
-function isTrusted(trusted: TrustedProxies, address: Uint8Array, passed: number): boolean {
+/** @param passed how many proxies are between this address and the node */
+export function isTrusted(trusted: TrustedProxies, address: Uint8Array, passed: number): boolean {
   if (typeof trusted === 'number') return passed < trusted;
   return trusted.some((network) => contains(network, address));
-}
-
-/** `192.0.2.1`, `192.0.2.1:4711`, `[2001:db8::1]:4711`, `2001:db8::1`; in `Forwarded` (RFC 7239) as `for="…"`. */
-function addressOf(hop: string, header: ForwardedHeader): Uint8Array | undefined {
-  const named = header === 'forwarded' ? /(?:^|;)\s*for="?([^";]*)"?/i.exec(hop)?.[1] : hop;
-  if (named === undefined) return undefined;
-  const node = named.trim();
-  const bare = /^\[([^\]]*)\](?::\d+)?$/.exec(node)?.[1] ?? /^([\d.]+):\d+$/.exec(node)?.[1] ?? node;
-  return parseAddress(bare);
 }

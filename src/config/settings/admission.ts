@@ -1,9 +1,6 @@
 /** Settings of admission: rate limits, proxies, purchase tokens, challenges. */
-import {
-  type ForwardedHeader,
-  parseTrustedProxies,
-  TRUSTED_PROXIES_FORM,
-} from '../../admission/addresses.ts';
+import { parseTrustedProxies, TRUSTED_PROXIES_FORM } from '../../admission/addresses.ts';
+import type { ForwardedHeader } from '../../admission/forwarded.ts';
 import { MAX_WORK_BITS } from '../../admission/proof-of-work.ts';
 import { parseRatePolicy, RATE_POLICY_FORM } from '../../admission/rate-policy.ts';
 import { oneOf, readable, secret, text, whole } from '../values/schemas.ts';

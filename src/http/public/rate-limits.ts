@@ -1,13 +1,7 @@
 /** Rate limits over HTTP: which key a request counts under, and the answer above the limit. */
 
-import {
-  addressKey,
-  clientAddress,
-  type ForwardedHeader,
-  normalised,
-  siteKey,
-  type TrustedProxies,
-} from '../../admission/addresses.ts';
+import { addressKey, normalised, siteKey, type TrustedProxies } from '../../admission/addresses.ts';
+import { clientAddress, type ForwardedHeader } from '../../admission/forwarded.ts';
 import type { RateLimiter } from '../../admission/rate-limiter.ts';
 import { intervalMs, type RatePolicy } from '../../admission/rate-policy.ts';
 import { counted } from '../../lib/counted.ts';

@@ -1,8 +1,9 @@
 /** Puts the parts of src/admission/ together: first the settings that a node's workers share, then each worker's part. */
 import { randomBytes } from 'node:crypto';
-import { type ForwardedHeader, mayBeProxy, parseTrustedProxies } from '../../admission/addresses.ts';
+import { mayBeProxy, parseTrustedProxies } from '../../admission/addresses.ts';
 import { ChallengeCaller } from '../../admission/challenge.ts';
 import { ConnectionBound } from '../../admission/connection-bound.ts';
+import type { ForwardedHeader } from '../../admission/forwarded.ts';
 import { HASH_KEY_BYTES } from '../../admission/keyed-hash.ts';
 import { type PurchaseTokenSettings, PurchaseTokens } from '../../admission/purchase-token.ts';
 import { RateLimiter, rateTable, type SharedRates } from '../../admission/rate-limiter.ts';

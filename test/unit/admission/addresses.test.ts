@@ -1,13 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import {
   addressKey,
-  clientAddress,
-  type ForwardedHeader,
   mayBeProxy,
   parseAddress,
   parseTrustedProxies,
   siteKey,
 } from '../../../src/admission/addresses.ts';
+import { clientAddress, type ForwardedHeader } from '../../../src/admission/forwarded.ts';
 
 const hex = (bytes: Uint8Array | undefined) => bytes && Buffer.from(bytes).toString('hex');
 const address = (text: string) => parseAddress(text)!;
@@ -128,6 +127,25 @@ describe('the address of the client', () => {
     expect(rfc('proto=https')).toBe(is('10.0.0.1'));
     expect(rfc('for=_hidden')).toBe(is('10.0.0.1'));
     expect(rfc('xfor=192.0.2.1')).toBe(is('10.0.0.1'));
+  });
+
+  test.each([
+    // The host that the client has asked for, as a proxy passes it on.
+    ['proto=http;host="a;for=6.6.6.6";for=192.0.2.1', '192.0.2.1'],
+    ['for=192.0.2.1;host="a, for=6.6.6.6"', '192.0.2.1'],
+    ['for=192.0.2.1;host="a, for=6.6.6.6;x="', '192.0.2.1'],
+    ['for=192.0.2.1;host="a\\", for=6.6.6.6;x=\\""', '192.0.2.1'],
+    ['for=192.0.2.1;host="a\\\\"', '192.0.2.1'],
+    // What the client has written before.
+    ['for="6.6.6.6, for=192.0.2.1', '192.0.2.1'],
+    ['for="6.6.6.6, for=192.0.2.1;host="a, for=7.7.7.7"', '192.0.2.1'],
+    ['for=6.6.6.6;x=\\, for="192.0.2.1"', '192.0.2.1'],
+    // A proxy writes one address. Which of two it has written, nothing tells.
+    ['host=a;for=6.6.6.6;for=192.0.2.1', '10.0.0.1'],
+    ['xfor=6.6.6.6;for =6.6.6.6;y="for=6.6.6.6"', '10.0.0.1'],
+    ['for="6.6.6.6', '10.0.0.1'],
+  ])('is not one that the client has written into a part of `Forwarded`: %s', (text, expected) => {
+    expect(asked('10.0.0.1', text, '1', 'forwarded')).toBe(is(expected));
   });
 
   test.each([
