@@ -1,11 +1,11 @@
-import { errors, type JWTVerifyGetKey, jwtVerify } from 'jose';
+import { errors, type JWTPayload, type JWTVerifyOptions, jwtVerify } from 'jose';
 import { ID_PATTERN, MAX_ID_CHARACTERS } from '../../engine/limits.ts';
 import type { HttpRequest } from '../server/http-request.ts';
 import { problem } from '../server/replies/problem.ts';
 import type { ProblemCode } from '../server/replies/problem-kinds.ts';
 import type { Reply } from '../server/replies/reply.ts';
 import { bearerToken, CheckedTokens, digestOf, isCompact } from './bearer-token.ts';
-import { publishedKeys } from './key-set.ts';
+import { publishedKeys, verifyPublished } from './key-set.ts';
 import { type Refused, unauthenticated } from './unauthenticated.ts';
 
 /** How this port expects a buyer to be named: the scheme in the challenge of a `401`. */
@@ -112,8 +112,6 @@ export function jwtIdentity(
   { secret, jwksUrl, audience, issuer, timeoutMs }: JwtOptions,
   fault: (error: unknown) => void,
 ): Authenticate {
-  const key: Uint8Array | JWTVerifyGetKey =
-    secret !== undefined ? new TextEncoder().encode(secret) : publishedKeys(new URL(jwksUrl!), timeoutMs);
   const options = {
     algorithms: secret !== undefined ? ['HS256'] : ASYMMETRIC,
     requiredClaims: ['sub', 'exp'],
@@ -121,12 +119,13 @@ export function jwtIdentity(
     ...(audience !== undefined && { audience }),
     ...(issuer !== undefined && { issuer }),
   };
+  const payloadOf = secret !== undefined ? bySecret(secret, options) : byKeySet(jwksUrl!, timeoutMs, options);
   const good = new CheckedTokens<Identity>();
   let reportedMs = Number.NEGATIVE_INFINITY;
 
   async function verify(token: string, digest: string): Promise<Identity> {
     try {
-      const { payload } = await jwtVerify(token, key as JWTVerifyGetKey, options);
+      const payload = await payloadOf(token);
       const identity = checked(payload.sub, BAD_SUBJECT);
       good.set(digest, identity, (payload.exp! + CLOCK_TOLERANCE_S) * 1_000);
       return identity;
@@ -147,6 +146,19 @@ export function jwtIdentity(
     // A cached token was well-formed.
     return good.get(digest) ?? (isCompact(token) ? verify(token, digest) : MALFORMED);
   };
+}
+
+/** The payload of a valid token. @throws JOSEError, and the error of a fetch */
+type PayloadOf = (token: string) => Promise<JWTPayload>;
+
+function bySecret(secret: string, options: JWTVerifyOptions): PayloadOf {
+  const key = new TextEncoder().encode(secret);
+  return async (token) => (await jwtVerify(token, key, options)).payload;
+}
+
+function byKeySet(url: string, timeoutMs: number, options: JWTVerifyOptions): PayloadOf {
+  const keys = publishedKeys(new URL(url), timeoutMs);
+  return (token) => verifyPublished(token, keys, options);
 }
 
 /** Claims are checked only after the signature, so naming the one that is wrong tells a forger nothing. */

@@ -10,7 +10,15 @@
  *
  * An answer out of bounds is an error. The keys fetched before it stay in use until they are too old.
  */
-import { createRemoteJWKSet, customFetch, type JWTVerifyGetKey } from 'jose';
+import {
+  createRemoteJWKSet,
+  customFetch,
+  errors,
+  type JWTPayload,
+  type JWTVerifyGetKey,
+  type JWTVerifyOptions,
+  jwtVerify,
+} from 'jose';
 import { StockadeError } from '../../engine/errors.ts';
 
 /** A key takes about 0.5 KB, and 6 KB with its certificate chain: Google has 3 keys in 2 KB, Entra 8 in 16 KB. */
@@ -21,6 +29,33 @@ const MAX_KEYS = 100;
 /** @param timeoutMs for one fetch, from its beginning to the last byte */
 export function publishedKeys(url: URL, timeoutMs: number): JWTVerifyGetKey {
   return createRemoteJWKSet(url, { timeoutDuration: timeoutMs, [customFetch]: boundedFetch });
+}
+
+/**
+ * Checks a token with the key that it names by `kid`. If it names none, or several have that name, it is compared with all keys of
+ * its algorithm: while keys are changed, a set has an old one and a new one.
+ * @throws JOSEError, and the error of the fetch
+ */
+export async function verifyPublished(
+  token: string,
+  keys: JWTVerifyGetKey,
+  options: JWTVerifyOptions,
+): Promise<JWTPayload> {
+  try {
+    return (await jwtVerify(token, keys, options)).payload;
+  } catch (error) {
+    if (!(error instanceof errors.JWKSMultipleMatchingKeys)) throw error;
+    for await (const key of error) {
+      const checked = await jwtVerify(token, key, options).catch(unlessOtherKey);
+      if (checked) return checked.payload;
+    }
+    throw new errors.JWSSignatureVerificationFailed();
+  }
+}
+
+/** @returns `undefined` if another key may have signed the token */
+function unlessOtherKey(error: unknown): undefined {
+  if (!(error instanceof errors.JWSSignatureVerificationFailed)) throw error;
 }
 
 async function boundedFetch(

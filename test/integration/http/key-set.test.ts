@@ -6,7 +6,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import { createGzip } from 'node:zlib';
 import { type CryptoKey, exportJWK, generateKeyPair, type JWK, SignJWT } from 'jose';
-import { afterEach, beforeAll, expect, test } from 'vitest';
+import { afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type Identity, jwtIdentity } from '../../../src/http/identity/identity.ts';
 import type { HttpRequest } from '../../../src/http/server/http-request.ts';
 import { until } from '../../support/fixtures.ts';
@@ -132,4 +132,47 @@ test('a key set that arrives slowly has the same deadline as one that does not a
   });
   expect(await ask(url, 300)).toMatchObject({ identity: { unavailable: expect.any(String) } });
   await until(() => isClosed, { what: 'the end of the connection' });
+});
+
+describe('a token that does not name one key', () => {
+  const signedBy = (signer: CryptoKey, header: object = {}) =>
+    new SignJWT({ sub: 'ann' })
+      .setProtectedHeader({ alg: 'ES256', ...header })
+      .setExpirationTime('1h')
+      .sign(signer);
+  const pair = async (kid?: string) => {
+    const { privateKey, publicKey } = await generateKeyPair('ES256', { extractable: true });
+    return { privateKey, jwk: { ...(await exportJWK(publicKey)), ...(kid !== undefined && { kid }) } };
+  };
+
+  async function identityFor(keys: readonly object[], token: string): Promise<Identity> {
+    const jwksUrl = await publish((response) => response.end(JSON.stringify({ keys })));
+    const options = { secret: undefined, jwksUrl, audience: undefined, issuer: undefined, timeoutMs: 20_000 };
+    const authenticate = jwtIdentity(options, (error) => expect.unreachable(String(error)));
+    const identity = await authenticate({ getHeader: () => `Bearer ${token}` } as unknown as HttpRequest);
+    server!.closeAllConnections();
+    server!.close();
+    return identity;
+  }
+
+  test('is compared with all of them', async () => {
+    const [old, current, next] = [await pair('a'), await pair('b'), await pair('b')];
+    const keys = [old.jwk, current.jwk, next.jwk];
+    for (const { privateKey } of [old, current, next])
+      expect(await identityFor(keys, await signedBy(privateKey))).toEqual({ buyerId: 'ann' });
+    for (const { privateKey } of [current, next])
+      expect(await identityFor(keys, await signedBy(privateKey, { kid: 'b' }))).toEqual({ buyerId: 'ann' });
+  });
+
+  test('is refused if no key has signed it, and with the reason if one has', async () => {
+    const [one, other, stranger] = [await pair('a'), await pair('a'), await pair()];
+    const keys = [one.jwk, other.jwk];
+    const invalid = { refused: { reason: 'invalid' } };
+    expect(await identityFor(keys, await signedBy(stranger.privateKey))).toMatchObject(invalid);
+    expect(await identityFor(keys, await signedBy(other.privateKey, { kid: 'b' }))).toMatchObject(invalid);
+    const over = new SignJWT({ sub: 'ann' }).setProtectedHeader({ alg: 'ES256' }).setExpirationTime(1);
+    expect(await identityFor(keys, await over.sign(other.privateKey))).toMatchObject({
+      refused: { reason: 'expired' },
+    });
+  });
 });
