@@ -8,6 +8,7 @@ import type { OrderOperations } from '../../operations/order-operations.ts';
 import type { QueueOperations } from '../../operations/queue/queue-operations.ts';
 import type { SaleOperations } from '../../operations/sale-operations.ts';
 import { addDescriptionRoutes } from '../description/description-routes.ts';
+import { Connections } from '../server/connections.ts';
 import type { Observer } from '../server/exchange.ts';
 import type { ListenOptions, OpenHttpServer } from '../server/http-server.ts';
 import type { Listener } from '../server/listener.ts';
@@ -54,8 +55,14 @@ export interface OpsHost extends Observer {
 /** Below the 10 s after which Prometheus gives up a scrape by default. */
 const METRICS_DEADLINE_MS = 8_000;
 
+/**
+ * Whoever reaches the port may connect without a token, also another user of this machine. Each connection is an open file, which
+ * buyers' connections need too. Fifty consoles hold one each.
+ */
+const MAX_OPS_CONNECTIONS = 96;
+
 export function serveOps(host: OpsHost, open: OpenHttpServer, place: ListenOptions): Promise<Listener> {
-  const router = new Router(open, host, new Traffic());
+  const router = new Router(open, host, new Traffic(new Connections(MAX_OPS_CONNECTIONS)));
   addOpsRoutes(router, host);
   return router.listen(place);
 }

@@ -51,7 +51,7 @@ export class Connections {
   readonly #ofAddress = { shed: 0, dropped: 0 };
 
   /**
-   * @param most how many connections are served at a time; unlimited on a port that only operators reach
+   * @param most how many connections are served at a time
    * @param bound the limit of each address
    */
   constructor(most = Number.POSITIVE_INFINITY, bound?: ConnectionBound) {

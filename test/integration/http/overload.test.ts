@@ -78,6 +78,25 @@ describe('connections beyond MAX_CONNECTIONS', () => {
   });
 });
 
+test('connections to the ops port, which need no token, cannot use up the open files that buyers need', async () => {
+  await using node = await startTestNode({ ...(await redisAndPostgres()), env: { WORKERS: '1' } });
+  const opened: RawConnection[] = [];
+  let status: number | undefined = 200;
+  while (status === 200 && opened.length < 200) {
+    const connection = await RawConnection.open(node.opsUrl);
+    opened.push(connection);
+    await connection.send(rawRequest('GET', '/healthz'));
+    status = (await connection.answer())?.status;
+  }
+  expect(status).toBe(503);
+  // Each of fifty consoles keeps one.
+  expect(opened.length).toBeGreaterThan(60);
+  closeAll(opened);
+  await until(async () => (await node.opsRequest('/v1/sales')).status === 200, {
+    what: 'room for operators',
+  });
+});
+
 describe('a worker whose lanes are full', () => {
   const env = { WORKERS: '1', LANE_CAPACITY: '1', REQUEST_DEADLINE_MS: '30000', TAKE_TIMEOUT_MS: '29000' };
 

@@ -203,13 +203,16 @@ async function fetchTurn(port: Port): Promise<void> {
   expect((await other.answer())?.status).toBe(200);
 }
 
-test('four hundred clients on each port that do not read answers cost less than 100 MB', async () => {
+test('clients that do not read answers cost less than 100 MB on each port: four hundred, or as many as the port takes', async () => {
   await using node = await startTestNode({ ...(await redisAndPostgres()), env: { WORKERS: '1' } });
   const before = residentBytesOf(node.pid);
   const pipeline = Buffer.from(rawRequest('GET', '/').repeat(PIPELINE));
-  for (const url of [node.publicUrl, node.opsUrl]) {
+  for (const { url, count } of [
+    { url: node.publicUrl, count: 400 },
+    { url: node.opsUrl, count: 90 },
+  ]) {
     const connections: RawConnection[] = [];
-    for (let i = 0; i < 400; i++) connections.push(await RawConnection.open(url));
+    for (let i = 0; i < count; i++) connections.push(await RawConnection.open(url));
     for (const connection of connections) connection.stopReading();
     await Promise.all(connections.map((connection) => connection.sendOrGiveUp(pipeline, SENT_WITHIN_MS)));
     // In each turn of its loop the node reads from every connection, at most once each.
