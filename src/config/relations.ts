@@ -42,6 +42,21 @@ export const relations: readonly Relation[] = [
     },
   },
   {
+    of: ['rateLimitAddress', 'buyerAuth', 'trustBuyerHeader', 'trustedProxies'],
+    broken: (config) =>
+      config.rateLimitAddress !== undefined && isGatewayUnnamed(config)
+        ? `is ${config.rateLimitAddress}, ${AS_ONE}: set TRUSTED_PROXIES`
+        : undefined,
+  },
+  {
+    of: ['rateLimitConnections', 'buyerAuth', 'trustBuyerHeader', 'trustedProxies', 'host'],
+    broken: (config) =>
+      // Connections from this machine are not counted.
+      config.rateLimitConnections !== undefined && isGatewayUnnamed(config) && !isLoopback(config.host)
+        ? `is ${config.rateLimitConnections}, ${AS_ONE}: set TRUSTED_PROXIES to the gateway's address or network`
+        : undefined,
+  },
+  {
     // If only the number of proxies is known, every connection may be a proxy's, so none is counted.
     of: ['trustedProxies', 'rateLimitConnections'],
     broken: ({ trustedProxies, rateLimitConnections }) =>
@@ -121,6 +136,17 @@ export const relations: readonly Relation[] = [
     },
   },
 ];
+
+const AS_ONE = 'but with TRUST_BUYER_HEADER=1 all buyers come from a gateway, and would share its address';
+
+/** A gateway sets the buyers' header, and requests are counted under its own address. */
+function isGatewayUnnamed({
+  buyerAuth,
+  trustBuyerHeader,
+  trustedProxies,
+}: Pick<Config, 'buyerAuth' | 'trustBuyerHeader' | 'trustedProxies'>): boolean {
+  return buyerAuth === 'header' && trustBuyerHeader && trustedProxies === undefined;
+}
 
 /** False also if the path is invalid, or if this user may not look at it. */
 function isFile(path: string): boolean {

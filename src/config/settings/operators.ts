@@ -1,5 +1,5 @@
 /** Settings of the ops port, and of the port for health checks. */
-import { host, secret, url, whole } from '../values/schemas.ts';
+import { headerSecret, host, url, whole } from '../values/schemas.ts';
 import type { Secret, SecretUrl } from '../values/secret.ts';
 import type { SettingTable } from './setting.ts';
 
@@ -29,10 +29,10 @@ export const operatorsSettings: SettingTable<OperatorsSettings> = {
   },
   opsToken: {
     env: 'OPS_TOKEN',
-    schema: secret(16),
+    schema: headerSecret(16),
     fallback: undefined,
     fallbackText: 'a random one, kept in `DATA_DIR`/ops-token',
-    description: 'Bearer token of the ops port, at least 16 characters.',
+    description: 'Bearer token of the ops port, at least 16 visible ASCII characters.',
   },
   opsUrl: {
     env: 'OPS_URL',

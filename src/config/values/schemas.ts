@@ -58,9 +58,22 @@ function hasUser(text: string): boolean {
 export function secret(leastCharacters: number) {
   return z
     .string({ error: `must have at least ${leastCharacters} characters` })
-    .min(leastCharacters, { error: `must have at least ${leastCharacters} characters` })
+    .min(leastCharacters, { error: `must have at least ${leastCharacters} characters`, abort: true })
+    .refine((text) => text.trim().length >= leastCharacters, {
+      error: `must have at least ${leastCharacters} characters, without the white space at its ends`,
+    })
     .transform((text) => new Secret(text));
 }
+
+/** A secret that is sent in an HTTP header. A line break at its end, from a file, would not arrive: then nobody has the right token. */
+export function headerSecret(leastCharacters: number) {
+  return secret(leastCharacters).refine((value) => IN_HEADER.test(value.reveal()), {
+    error:
+      'must be visible ASCII characters, with spaces only between them: no line break, also not at its end',
+  });
+}
+
+const IN_HEADER = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/;
 
 export function matching(pattern: RegExp, error: string) {
   return z.string({ error }).regex(pattern, { error });

@@ -338,7 +338,7 @@ describe('rate limits', () => {
     async () => {
       const env = {
         ...{ HOST: '0.0.0.0', TRUST_BUYER_HEADER: '1', WORKERS: '2' },
-        RATE_LIMIT_CONNECTIONS: '1/86400/4',
+        ...{ RATE_LIMIT_CONNECTIONS: '1/86400/4', TRUSTED_PROXIES: '192.0.2.1' },
       };
       await using node = await startTestNode({ ...(await redisAndPostgres()), env });
       const { port } = new URL(node.publicUrl);

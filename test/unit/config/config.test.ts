@@ -172,6 +172,13 @@ describe('faults', () => {
     ['HOST', 'http://here'],
     ['KEY_PREFIX', 'a{b}'],
     ['OPS_TOKEN', '15-characters-x'],
+    // A line break of a file, which no HTTP header carries.
+    ['OPS_TOKEN', 'a-token-of-24-characters\n'],
+    ['OPS_TOKEN', ' a-token-of-24-characters'],
+    ['OPS_TOKEN', 'a-token-of-\n24-characters'],
+    ['OPS_TOKEN', 'a-token-of-25-charactersé'],
+    ['OPS_TOKEN', ' '.repeat(16)],
+    ['JWT_SECRET', ' '.repeat(32)],
     ['DATABASE_URL', 'mysql://db'],
   ])('%s=%j', (name, value) => {
     const faults = faultsOf({ [name]: value });
@@ -295,6 +302,23 @@ describe('relations', () => {
     expect(faultsOf({ RATE_LIMIT_CONNECTIONS, TRUSTED_PROXIES: '10.0.0.0/8' })).toEqual([]);
     expect(faultsOf({ RATE_LIMIT_CONNECTIONS })).toEqual([]);
     expect(faultsOf({ TRUSTED_PROXIES: '1' })).toEqual([]);
+  });
+
+  test('behind a gateway, addresses are limited only where it is named', () => {
+    const gateway = { HOST: '0.0.0.0', TRUST_BUYER_HEADER: '1' };
+    for (const limit of [{ RATE_LIMIT_ADDRESS: '20/1' }, { RATE_LIMIT_CONNECTIONS: '20/10' }]) {
+      const [name] = Object.keys(limit);
+      expect(faultsOf({ ...gateway, ...limit })).toEqual([
+        expect.stringMatching(new RegExp(`^${name} is 20/1.*TRUST_BUYER_HEADER=1.*TRUSTED_PROXIES`)),
+      ]);
+      expect(faultsOf({ ...gateway, ...limit, TRUSTED_PROXIES: '10.0.0.0/8' })).toEqual([]);
+      expect(faultsOf(limit)).toEqual([]);
+    }
+    // The connections of a gateway on this machine are not counted, its requests are.
+    const here = { TRUST_BUYER_HEADER: '1' };
+    expect(faultsOf({ ...here, RATE_LIMIT_CONNECTIONS: '20/10' })).toEqual([]);
+    expect(faultsOf({ ...here, RATE_LIMIT_ADDRESS: '20/1' })).toHaveLength(1);
+    expect(faultsOf({ ...gateway, RATE_LIMIT_BUYER: '20/1' })).toEqual([]);
   });
 
   test('traces are sent by one protocol only, if there are any', () => {
