@@ -5,7 +5,7 @@
  * A real shop signs its buyers in, and hears of payments from its payment provider. Here each browser gets a random name, and
  * the button "Pay" is the payment.
  */
-import { createHmac, randomUUID } from 'node:crypto';
+import { createHmac, randomUUID, timingSafeEqual } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { fileURLToPath } from 'node:url';
@@ -32,7 +32,7 @@ export function createShop(shop) {
 
 async function answer(shop, request) {
   const { pathname } = new URL(request.url, 'http://localhost');
-  const buyerId = /(?:^|; )buyer=([\w-]{36})/.exec(request.headers.cookie ?? '')?.[1];
+  const buyerId = buyerIn(request.headers.cookie ?? '', shop);
   if (request.method === 'POST') {
     if (pathname === '/session') return session(shop, buyerId);
     const orderId = ORDER_ID.exec(pathname)?.[1];
@@ -52,11 +52,25 @@ export function sessionToken(jwtSecret, buyerId) {
   return `${signed}.${signature}`;
 }
 
+/** Only this server can have written the cookie: otherwise anybody who knows a buyer's id could be that buyer. */
+function buyerIn(cookies, { jwtSecret }) {
+  const [, buyerId, mac] = /(?:^|; )buyer=([\w-]{36})\.([\w-]{43})(?:;|$)/.exec(cookies) ?? [];
+  if (buyerId === undefined) return undefined;
+  const isOurs = timingSafeEqual(Buffer.from(mac), Buffer.from(cookieMac(jwtSecret, buyerId)));
+  return isOurs ? buyerId : undefined;
+}
+
+function cookieMac(jwtSecret, buyerId) {
+  return createHmac('sha256', jwtSecret).update(`cookie ${buyerId}`).digest('base64url');
+}
+
 function session({ jwtSecret }, known) {
   const buyerId = known ?? randomUUID();
   return json(
     { token: sessionToken(jwtSecret, buyerId), seconds: TOKEN_S, isNew: known === undefined },
-    { 'set-cookie': `buyer=${buyerId}; HttpOnly; SameSite=Strict; Path=/; Max-Age=31536000` },
+    {
+      'set-cookie': `buyer=${buyerId}.${cookieMac(jwtSecret, buyerId)}; HttpOnly; SameSite=Strict; Path=/; Max-Age=31536000`,
+    },
   );
 }
 

@@ -1,0 +1,43 @@
+/** The server of the example of a shop's page: who it takes a visitor for. */
+import type { Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+// @ts-expect-error The example is JavaScript.
+import { createShop } from '../../../examples/shop-page/server.js';
+
+describe("the server of the example of a shop's page", () => {
+  const secret = 'a secret of more than thirty-two characters';
+  const shop = createShop({ jwtSecret: secret, client: new URL('file:///nowhere/') }) as Server;
+  const session = async (cookie?: string) => {
+    const { port } = shop.address() as AddressInfo;
+    const headers = cookie === undefined ? {} : { cookie };
+    const answer = await fetch(`http://127.0.0.1:${port}/session`, { method: 'POST', headers });
+    const { token, isNew } = (await answer.json()) as { token: string; isNew: boolean };
+    const { sub } = JSON.parse(Buffer.from(token.split('.')[1]!, 'base64url').toString());
+    return { buyer: sub as string, isNew, cookie: answer.headers.get('set-cookie')!.split(';')[0]! };
+  };
+
+  beforeAll(() => new Promise<void>((resolve) => shop.listen(0, '127.0.0.1', resolve)));
+  afterAll(() => new Promise((resolve) => shop.close(resolve)));
+
+  test('knows a browser again by its cookie, and by nothing that a visitor can write', async () => {
+    const first = await session();
+    expect(first.isNew).toBe(true);
+    expect(await session(first.cookie)).toMatchObject({ buyer: first.buyer, isNew: false });
+    expect(await session(`other=1; ${first.cookie}`)).toMatchObject({ buyer: first.buyer, isNew: false });
+    const mac = first.cookie.split('.')[1] ?? '';
+    const victim = '00000000-0000-4000-8000-000000000000';
+    for (const cookie of [
+      `buyer=${first.buyer}`,
+      `buyer=${victim}`,
+      `buyer=${victim}.${mac}`,
+      `buyer=${first.buyer}.${'A'.repeat(43)}`,
+      `buyer=${first.buyer}.`,
+      `${first.cookie}x`,
+    ]) {
+      const visit = await session(cookie);
+      expect(visit, cookie).toMatchObject({ isNew: true });
+      expect([victim, first.buyer]).not.toContain(visit.buyer);
+    }
+  });
+});
