@@ -10,6 +10,7 @@ import { unreadable } from './url-files.ts';
 const MUST_BE = 'must be a URL that begins with redis:// or rediss://';
 const PARAMETERS = `may have the parameters ${TLS_FILES.join(', ')}, with rediss://, and no others`;
 const NO_FRAGMENT = 'must not hold a #; in a password it is written %23';
+const ONLY_ESCAPES = 'must hold % in a user or password only as part of an escape: a % itself is written %25';
 const PROTOCOL = /^rediss?:\/\//;
 
 /** @returns the URL of each server. The servers begin after the last `@`, so a comma in a password does not separate them. */
@@ -29,6 +30,7 @@ export const redisUrl = z
   // The text after a # would become part of one server's URL and not of the others.
   .refine((text) => !text.includes('#'), { error: NO_FRAGMENT, abort: true })
   .refine((text) => redisUrls(text).every(isServer), { error: MUST_BE, abort: true })
+  .refine((text) => isDecodable(redisUrls(text)[0]!), { error: ONLY_ESCAPES, abort: true })
   .refine(hasKnownParameters, { error: PARAMETERS, abort: true })
   .refine((text) => unreadable(redisUrls(text)[0]!, TLS_FILES) === undefined, {
     error: ({ input }) => unreadable(redisUrls(String(input))[0]!, TLS_FILES) ?? '',
@@ -38,6 +40,16 @@ export const redisUrl = z
 
 function isServer(url: string): boolean {
   return PROTOCOL.test(url) && URL.canParse(url) && new URL(url).hostname !== '' && !isTwo(url);
+}
+
+function isDecodable(url: string): boolean {
+  const { username, password } = new URL(url);
+  try {
+    decodeURIComponent(username + password);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** There is a protocol before each server. Then the first server would be parsed as user and password. */

@@ -93,6 +93,14 @@ describe('REDIS_URL', () => {
     expect(faultOf({ REDIS_URL: 'redis://u:pass%23word@cache' })).toBeUndefined();
   });
 
+  test('with a % that escapes nothing is refused: the client would fail without a name', () => {
+    for (const url of ['redis://u:50%off@cache', 'redis://a%:word@cache', 'redis://u:%ff@a,b'])
+      expect(faultOf({ REDIS_URL: url })).toMatch(
+        /must hold % in a user or password only as part of an escape/,
+      );
+    expect(faultOf({ REDIS_URL: 'redis://u:50%25off@cache' })).toBeUndefined();
+  });
+
   test('with a file that is not there is refused', () => {
     const env = { REDIS_URL: 'rediss://cache?sslrootcert=/nowhere/ca.pem' };
     expect(faultOf(env)).toMatch(/names a sslrootcert that can't be read: \/nowhere\/ca.pem \(ENOENT\)/);
