@@ -41,10 +41,7 @@ export const BOARD_POLL_MS = 80;
  */
 export const QUEUE_SHARE = 0.25;
 
-/**
- * A purchase that has less time left is answered instead of sent: the take would be refused as too late, and with it the others of its
- * batch.
- */
+/** A purchase that has less time left is not sent: the take might be refused as too late, and with it the others of its batch. */
 export const LEAST_TIME_TO_TAKE_MS = 20;
 
 /** How often deadlines are checked, and so how late an answer may be. */

@@ -47,7 +47,7 @@ export type TakeResult =
   | { readonly kind: 'short' }
   /** The shop's own check, run under the segment's lock, refused it. */
   | { readonly kind: 'refused'; readonly reason: string }
-  /** The order was settled before it could be sent. */
+  /** The order was settled before it could be sent, or its deadline was near. */
   | { readonly kind: 'unsent' };
 
 export type TakeReply =

@@ -6,7 +6,7 @@
  *   lock the segment -> `inside`, for orders that it has not seen -> take, with the fencing token -> the next batch, or unlock
  *
  * An order whose buyer has been answered meanwhile, because the deadline has passed, is left out: the answer said
- * that nothing was taken.
+ * that nothing was taken. So is one whose deadline is near, because the take might come too late.
  *
  * The take is the same atomic script as without a lock, with the same checks. So a lost lock never sells a unit
  * twice. It endangers only the shop's own work, and therefore a take under a lost lock is refused.
@@ -21,6 +21,7 @@
  * | the process dies during `inside` | what `inside` has done; the lock, until its ttl is over |
  */
 
+import { monotonicMs } from '../../lib/monotonic.ts';
 import { withTimeout } from '../../lib/with-timeout.ts';
 import { LockLost, LockNotAcquired } from '../../locks/lock-errors.ts';
 import type { LockHandle } from '../../locks/lock-handle.ts';
@@ -34,6 +35,7 @@ import type {
   TakeStore,
 } from '../contract.ts';
 import { NotExecuted } from '../errors.ts';
+import { LEAST_TIME_TO_TAKE_MS } from '../limits.ts';
 import { SegmentHold } from './segment-hold.ts';
 import type { SegmentLocks } from './segment-locks.ts';
 
@@ -73,6 +75,8 @@ export class LockedTakes implements TakeStore {
   readonly #holds = new Map<string, SegmentHold>();
   /** Orders that `inside` has approved. When such an order is repeated, it may have been taken already. */
   readonly #approved = new WeakSet<TakeOrder>();
+  /** Orders that it has refused. They come again if the take of the others was refused as a whole. */
+  readonly #refused = new WeakMap<TakeOrder, TakeResult>();
 
   /** @param takes a store that refuses a batch whose fencing token is not the newest */
   constructor(takes: TakeStore, options: LockedTakesOptions) {
@@ -96,7 +100,7 @@ export class LockedTakes implements TakeStore {
     return this.#underLock(batch, async (handle, waiting) => {
       const refused = await this.#refusedOf(waiting, handle);
       // Deadlines may have passed while `inside` ran.
-      const orders = waiting.filter((order) => !order.settled && !refused.has(order));
+      const orders = waiting.filter((order) => isWaiting(order) && !refused.has(order));
       if (orders.length === 0 && batch.orders.length > 0) return nothingTaken(resultsOf(batch, refused));
       const reply = await this.#takes.take({ ...batch, orders, fencingToken: handle.token });
       return replyForAll(batch, orders, reply, refused);
@@ -119,7 +123,7 @@ export class LockedTakes implements TakeStore {
   ): Promise<T> {
     try {
       return await this.#holdOf(batch).serve((handle) => {
-        const waiting = batch.orders.filter((order) => !order.settled);
+        const waiting = batch.orders.filter(isWaiting);
         if (waiting.length === 0 && batch.orders.length > 0)
           throw new NotExecuted('nothing was taken: all buyers were answered before the lock was free');
         return work(handle, waiting);
@@ -160,7 +164,12 @@ export class LockedTakes implements TakeStore {
   ): Promise<ReadonlyMap<TakeOrder, TakeResult>> {
     const { inside, insideMaxMs = DEFAULT_INSIDE_MAX_MS } = this.#options;
     const refused = new Map<TakeOrder, TakeResult>();
-    const unseen = inside ? orders.filter((order) => !this.#approved.has(order)) : [];
+    for (const order of orders) {
+      const refusal = this.#refused.get(order);
+      if (refusal) refused.set(order, refusal);
+    }
+    const isUnseen = (order: TakeOrder) => !this.#approved.has(order) && !this.#refused.has(order);
+    const unseen = inside ? orders.filter(isUnseen) : [];
     if (!inside || unseen.length === 0) return refused;
     const refusals = await runInside(inside, unseen, handle, insideMaxMs);
     handle.assertHeld();
@@ -168,10 +177,19 @@ export class LockedTakes implements TakeStore {
     for (const order of unseen) {
       const reason = reasons.get(order.orderId);
       if (reason === undefined) this.#approved.add(order);
-      else refused.set(order, { kind: 'refused', reason });
+      else {
+        const refusal: TakeResult = { kind: 'refused', reason };
+        this.#refused.set(order, refusal);
+        refused.set(order, refusal);
+      }
     }
     return refused;
   }
+}
+
+/** Its buyer has not been answered, and there is time for a take. */
+function isWaiting({ settled, deadline = Number.POSITIVE_INFINITY }: TakeOrder): boolean {
+  return !settled && deadline >= monotonicMs() + LEAST_TIME_TO_TAKE_MS;
 }
 
 async function runInside(

@@ -41,6 +41,12 @@ import { TakeAttempts, type TakeAttemptsParts } from './take-attempts.ts';
 /** Pause before an unconfirmed batch is sent again although the store can be reached. */
 const UNCONFIRMED_PAUSE_MS = 20;
 
+/**
+ * A purchase is sent only if it has more time left than the last attempt took, by this factor. Otherwise each batch of a crowd that has
+ * little time left might be late because of its first purchase.
+ */
+const TIME_FOR_ATTEMPT = 1.25;
+
 /** What the lanes of a worker share. */
 export interface LaneParts extends TakeAttemptsParts, SettlementParts {
   readonly board: Board;
@@ -69,6 +75,8 @@ export class Lane {
   #batch: readonly LivePurchase[] = NO_PURCHASES;
   /** The batch was served, and the segment was short of units for the rest of it: the next attempt comes with a refill. */
   #isShort = false;
+  /** How long the last attempt took that was answered. */
+  #attemptMs = 0;
   #isRunning = false;
   #isShedding = false;
   /** The store may have lost orders that it confirmed to this lane, and must be asked. */
@@ -219,6 +227,7 @@ export class Lane {
   async #attempt(handedBack: HandedBack[]): Promise<void> {
     const asked = this.#inTime();
     if (asked.length === 0) return;
+    const began = monotonicMs();
     try {
       if (this.settlement.isRetired) {
         this.#batch = NO_PURCHASES;
@@ -227,6 +236,7 @@ export class Lane {
       }
       const answer = this.#isShort ? await this.#refill(asked) : { reply: await this.#attempts.take(asked) };
       if (answer) {
+        this.#attemptMs = monotonicMs() - began;
         this.#batch = this.settlement.onReply(asked, answer, this.#attempts.mark, handedBack);
         if (answer.reply.status === 'served') this.#isShort = true;
       }
@@ -237,15 +247,24 @@ export class Lane {
     this.#batch = this.#unsettled(this.#batch);
   }
 
-  /** Answers the purchases of the batch that have too little time left. @returns the others */
+  /**
+   * Takes those purchases out of the batch that have too little time left. Nothing of an unsent one is on its way, so it is answered at
+   * once. The others wait for their deadlines, because an earlier attempt may be made until then.
+   * @returns the batch
+   */
   #inTime(): readonly LivePurchase[] {
-    const soon = monotonicMs() + LEAST_TIME_TO_TAKE_MS;
+    const needed = Math.max(LEAST_TIME_TO_TAKE_MS, TIME_FOR_ATTEMPT * this.#attemptMs);
+    // A purchase that has not waited in the queue has more.
+    const soon = monotonicMs() + Math.min(needed, this.#parts.maxQueueMs);
     const isLate = (purchase: LivePurchase) => purchase.deadline < soon;
-    if (this.#batch.some(isLate)) {
-      for (const purchase of this.#batch) if (isLate(purchase)) purchase.expire(this.#parts.durable);
-      this.#batch = this.#unsettled(this.#batch);
+    if (!this.#batch.some(isLate)) return this.#batch;
+    const inTime: LivePurchase[] = [];
+    for (const purchase of this.#batch) {
+      if (!isLate(purchase)) inTime.push(purchase);
+      else if (purchase.isUnsent) purchase.expire(this.#parts.durable);
     }
-    return this.#batch;
+    this.#batch = inTime;
+    return inTime;
   }
 
   #unsettled(purchases: readonly LivePurchase[]): readonly LivePurchase[] {

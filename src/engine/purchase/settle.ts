@@ -234,7 +234,7 @@ export class Settlement {
           if (this.#short(purchase, total)) short.push(purchase);
           break;
         case 'unsent':
-          // Its deadline has settled it already.
+          // Its deadline has settled it already, or is about to.
           break;
         case 'refused':
           this.#refuse(purchase, { code: 'refused', reason: result.reason }, handedBack);

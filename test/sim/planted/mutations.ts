@@ -66,7 +66,7 @@ export const MUTATIONS: readonly Mutation[] = [
   mutation(
     'take: one that comes too late is made',
     'heldUp',
-    edit(`${LUA}/purchase/take.lua`, 'if nowMs > notAfter then', 'if false then'),
+    edit(`${LUA}/purchase/take.lua`, 'if nowMs >= madeBefore then', 'if false then'),
   ),
   mutation(
     'lane: a lost reply counts as a refusal',

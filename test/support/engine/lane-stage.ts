@@ -6,6 +6,7 @@ import pLimit from 'p-limit';
 import { afterEach, beforeEach, expect, vi } from 'vitest';
 import { Board } from '../../../src/engine/board/board.ts';
 import type { Outcome, Purchase, Rejection, SaleRecord } from '../../../src/engine/contract.ts';
+import { QUEUE_SHARE } from '../../../src/engine/limits.ts';
 import type { EngineEvents } from '../../../src/engine/purchase/events.ts';
 import { Lane, type LaneParts, type LaneSale } from '../../../src/engine/purchase/lane.ts';
 import type { LogHints } from '../../../src/engine/purchase/log-hints.ts';
@@ -23,7 +24,7 @@ export const SEGMENTS = 4;
 export const LIMIT = 3;
 export const CAPACITY = 1_000;
 export const LIVES_MS = 500;
-const MAX_QUEUE_MS = LIVES_MS;
+const MAX_QUEUE_MS = LIVES_MS * QUEUE_SHARE;
 /** After a lost reply, the lane sends the batch again within this time. */
 export const SENT_AGAIN_MS = 50;
 export const ENDS_AT = Date.UTC(2027, 0, 1);

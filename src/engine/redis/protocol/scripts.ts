@@ -270,8 +270,8 @@ export interface SegmentTake {
   readonly batch: TakeBatch;
   /** Orders that the segment's log may hold beyond the cursor. */
   readonly maxLogOrders: number;
-  /** The take may not be made after this time of the server's clock, in milliseconds since 1970; 0: at any time. */
-  readonly notAfter: number;
+  /** The take may be made only before this time of the server's clock, in milliseconds since 1970; 0: at any time. */
+  readonly madeBefore: number;
 }
 
 function takeKeys({ segment, buyers, log }: SegmentKeys): string[] {
@@ -279,9 +279,9 @@ function takeKeys({ segment, buyers, log }: SegmentKeys): string[] {
 }
 
 /** A word costs less than an argument. */
-function takeArguments({ batch, maxLogOrders, notAfter }: SegmentTake): string[] {
+function takeArguments({ batch, maxLogOrders, madeBefore }: SegmentTake): string[] {
   const { generation, lane, ticket, answeredTicket, newest, orders, rules = NO_RULES } = batch;
   const attempt = `${generation} ${lane} ${ticket} ${maxLogOrders} ${answeredTicket}`;
   const known = `${newest.seq} ${newest.tail} ${newest.orders}`;
-  return [`${attempt} ${known} ${notAfter} ${rules}`, encodeOrders(orders), encodeNotes(orders)];
+  return [`${attempt} ${known} ${madeBefore} ${rules}`, encodeOrders(orders), encodeNotes(orders)];
 }

@@ -90,7 +90,7 @@ export class RedisTakes implements TakeStore {
       keys: this.#segmentKeys.get(batch),
       batch,
       maxLogOrders: this.#maxLogOrders,
-      notAfter: this.#connection.notAfter(batch.orders),
+      madeBefore: this.#connection.madeBefore(batch.orders),
     };
   }
 }

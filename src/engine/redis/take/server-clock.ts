@@ -5,8 +5,9 @@
  *
  *   told - (when the reply came)  <=  lead  <=  told - (when the request was sent)
  *
- * `at` uses the greatest lower bound so far, so it is never later than what the server's clock shows. If a new upper bound is below
- * it, the server's clock was set back, or is slow: then only the new reading counts.
+ * `at` uses the greatest lower bound so far. So it is not later than what the server's clock shows, unless that was set back since. If a
+ * new upper bound is below it, that has happened: then only the new reading counts. A clock that was set back by less time than the
+ * request was on its way is not noticed.
  */
 export class ServerClock {
   #lead: number | undefined;

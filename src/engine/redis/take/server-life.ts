@@ -1,11 +1,11 @@
 import type { Redis } from 'ioredis';
 import { monotonicMs } from '../../../lib/monotonic.ts';
+import { replyReason } from '../../../redis/reply-reason.ts';
 import type { TakeServer } from '../../contract.ts';
 import { ServerClock } from './server-clock.ts';
 
 const RUN_ID = /^run_id:(\w+)/m;
-/** How often the clock of a server is read. If it was set back, that is not noticed in the meantime. */
-const CLOCK_EVERY_MS = 10_000;
+const NO_RIGHT = /^NOPERM\b/;
 const MS_PER_S = 1_000;
 const US_PER_MS = 1_000;
 
@@ -15,7 +15,6 @@ export class ServerLife implements TakeServer {
   readonly #redis: Redis;
   /** Redis draws it at its start. Missing: not known yet, or the server does not tell it. */
   #runId: string | undefined;
-  #clockAskedMs = Number.NEGATIVE_INFINITY;
 
   /** @param redis the connection, which is ready */
   constructor(redis: Redis) {
@@ -27,26 +26,24 @@ export class ServerLife implements TakeServer {
     return other instanceof ServerLife && this.#runId !== undefined && this.#runId === other.#runId;
   }
 
-  /** Asks which server it is, and for its time. What the server does not tell stays unknown. */
+  /**
+   * Asks which server it is, and for its time. What the user of the connection may not ask stays unknown.
+   * @throws the server's error if it does not tell its time for another reason
+   */
   async meet(): Promise<void> {
     const info = this.#redis.info('server').catch(() => '');
-    await this.#readClock();
+    await this.readClock();
     this.#runId = RUN_ID.exec(await info)?.[1];
   }
 
-  /** Call it before each command: it reads the clock again if the last reading is old. */
-  keepTime(): void {
-    if (monotonicMs() - this.#clockAskedMs >= CLOCK_EVERY_MS) void this.#readClock();
-  }
-
-  async #readClock(): Promise<void> {
+  /** @throws as `meet` */
+  async readClock(): Promise<void> {
     const askedMs = monotonicMs();
-    this.#clockAskedMs = askedMs;
     try {
       const [seconds, microseconds] = (await this.#redis.time()).map(Number) as [number, number];
       this.clock.read(seconds * MS_PER_S + microseconds / US_PER_MS, askedMs, monotonicMs());
-    } catch {
-      // The connection is broken, or its user may not ask.
+    } catch (error) {
+      if (!NO_RIGHT.test(replyReason(error))) throw error;
     }
   }
 }

@@ -19,6 +19,9 @@ import { decodeTake, toldTime } from './take-reply.ts';
 const REFUSED =
   /^(FENCED|OOM|LOADING|READONLY|MISCONF|NOREPLICAS|NOSCRIPT|BADARG|BUSY|CLUSTERDOWN|MASTERDOWN|NOAUTH|NOPERM|MOVED|ASK|TRYAGAIN|Stream isn't writeable)\b/;
 
+/** How often the clock of a server is read. If it was set back, that is not noticed in the meantime. */
+const CLOCK_EVERY_MS = 10_000;
+
 export class TakeConnection {
   readonly #redis: Redis;
   readonly #cork: () => void;
@@ -37,6 +40,11 @@ export class TakeConnection {
     this.#server = new ServerLife(redis);
     if (redis.status === 'ready') void this.#meet();
     redis.on('ready', () => void this.#meet());
+    redis.on('close', () => {
+      this.#hasMet = false;
+    });
+    const timer = setInterval(() => this.#readClock(), CLOCK_EVERY_MS).unref();
+    redis.on('end', () => clearInterval(timer));
   }
 
   get ready(): boolean {
@@ -76,7 +84,6 @@ export class TakeConnection {
   async attempt<T>(send: () => Promise<T>): Promise<T> {
     if (!this.ready) throw new NotExecuted(`Redis can't be reached (connection is ${this.#redis.status})`);
     this.#cork();
-    this.#server.keepTime();
     try {
       return await withTimeout(this.#timeoutMs, send());
     } catch (error) {
@@ -92,7 +99,7 @@ export class TakeConnection {
    * @returns the earliest deadline of these orders by the server's clock, in milliseconds since 1970; 0: they have none, or the server
    * does not tell its time
    */
-  notAfter(orders: readonly TakeOrder[]): number {
+  madeBefore(orders: readonly TakeOrder[]): number {
     let first = Number.POSITIVE_INFINITY;
     for (const { deadline } of orders) if (deadline !== undefined && deadline < first) first = deadline;
     return first === Number.POSITIVE_INFINITY ? 0 : (this.#server.clock.at(first) ?? 0);
@@ -113,12 +120,17 @@ export class TakeConnection {
     try {
       await withTimeout(this.#timeoutMs, server.meet());
     } catch {
-      if (this.#server === server) this.#redis.disconnect(true);
+      if (this.#server === server && this.#redis.status === 'ready') this.#redis.disconnect(true);
       return;
     }
     if (this.#server !== server) return;
     this.#hasMet = true;
-    for (const done of this.#waiting) done();
+    if (this.ready) for (const done of this.#waiting) done();
+  }
+
+  /** If it fails, the last reading counts on. */
+  #readClock(): void {
+    if (this.ready) this.#server.readClock().catch(() => {});
   }
 
   /** What an error of a take means. A server that is no primary any more is left. */

@@ -23,7 +23,7 @@ interface Spec {
 
 const ATTEMPT = {
   ...{ generation: 4, lane: 2, ticket: 501, maxLogOrders: 100, answered: 500 },
-  ...{ knownSeq: 8, knownTail: '1008', knownOrders: 25, notAfter: 0, rules: 'r1' },
+  ...{ knownSeq: 8, knownTail: '1008', knownOrders: 25, madeBefore: 0, rules: 'r1' },
 };
 
 function take({ lines = '11 anna 1 ', notes = '', segment = {}, buyers, log, attempt, words }: Spec = {}) {
@@ -302,8 +302,8 @@ describe('a take that is refused writes nothing', () => {
       { segment: { state: 'paused' }, attempt: { ticket: 500, answered: 499 } },
       'superseded',
     ],
-    ['after its last moment', { attempt: { notAfter: NOW_MS - 1 } }, `late ${NOW_MS}`],
-    ['after its last moment, of no orders', { lines: '', attempt: { notAfter: 1 } }, `late ${NOW_MS}`],
+    ['too late', { attempt: { madeBefore: NOW_MS } }, `late ${NOW_MS}`],
+    ['too late, of no orders', { lines: '', attempt: { madeBefore: 1 } }, `late ${NOW_MS}`],
     ['for 0 units', { lines: '11 anna 0 ' }, 'error BADARG quantity of order 11'],
     ['for 0 units, beside another', { lines: '11 anna 2 k\n12 ben 0 ' }, 'error BADARG quantity of order 12'],
     ...[
@@ -351,11 +351,11 @@ describe('a take that is refused leaves its ticket, so that older attempts are r
 });
 
 it('a take is made in its last millisecond, and reads the clock only if it has one', () => {
-  const inTime = take({ attempt: { notAfter: NOW_MS } });
+  const inTime = take({ attempt: { madeBefore: NOW_MS + 1 } });
   expect(inTime.reply).toEqual(take().reply);
   expect(inTime.commands).toContain('TIME');
   expect(take().commands).not.toContain('TIME');
-  expect(take({ attempt: { notAfter: NOW_MS - 1 }, segment: { tail: '2008' } }).reply).toBe('lost');
+  expect(take({ attempt: { madeBefore: NOW_MS }, segment: { tail: '2008' } }).reply).toBe('lost');
 });
 
 describe('a segment that has lost writes', () => {

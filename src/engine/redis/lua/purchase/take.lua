@@ -14,8 +14,8 @@
   Input
     KEYS[1] segment (hash)   KEYS[2] buyers (hash)   KEYS[3] log (stream)
     ARGV[1] the attempt, in words: generation, lane, ticket, most orders that the log may hold, the lane's last ticket that was
-    answered (0: none), the newest entry that the lane knows of (seq, 0: none; its first order id; orders up to it), the last
-    millisecond since 1970 in which the take may be made (0: at any time), and the rules by which the orders were admitted ('': those
+    answered (0: none), the newest entry that the lane knows of (seq, 0: none; its first order id; orders up to it), the
+    time before which the take must be made, in milliseconds since 1970 (0: at any time), and the rules by which the orders were admitted ('': those
     of the segment are not compared)
     ARGV[2] the orders, as the log holds them: lines of "orderId buyerId quantity key", the key may be empty;
     '' for none: nothing is taken, and the segment only checks for lost writes
@@ -29,12 +29,12 @@
     'replay orderId quantity seq' | 'mismatch orderId quantity' | 'limit orderId…' (20 at most)
 ]]
 local segment, buyers, log = KEYS[1], KEYS[2], KEYS[3]
-local generation, lane, ticket, maxLogOrders, answered, knownSeq, knownTail, knownOrders, notAfter, rules =
+local generation, lane, ticket, maxLogOrders, answered, knownSeq, knownTail, knownOrders, madeBefore, rules =
   string.match(ARGV[1], '^(%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d*) (%d+) (%d+) (%S*)$')
 if not generation then return redis.error_reply('BADARG the attempt ' .. ARGV[1]) end
 local lines, notes = ARGV[2], ARGV[3]
 lane, maxLogOrders, answered = 'lane:' .. lane, tonumber(maxLogOrders), tonumber(answered)
-knownSeq, knownOrders, notAfter = tonumber(knownSeq), tonumber(knownOrders), tonumber(notAfter)
+knownSeq, knownOrders, madeBefore = tonumber(knownSeq), tonumber(knownOrders), tonumber(madeBefore)
 local HEADER = 5
 
 local now = redis.call('HMGET', segment, 'generation', 'state', 'left', 'limit', 'seq', 'tail', 'committed',
@@ -59,10 +59,10 @@ local function refuse(status)
 end
 if now[2] ~= 'open' then return refuse(now[2]) end
 if rules ~= '' and now[12] and now[12] ~= rules then return refuse('outdated') end
-if notAfter > 0 then
+if madeBefore > 0 then
   local clock = redis.call('TIME')
   local nowMs = tonumber(clock[1]) * 1e3 + math.floor(tonumber(clock[2]) / 1e3)
-  if nowMs > notAfter then return string.format('late %.0f', nowMs) end
+  if nowMs >= madeBefore then return string.format('late %.0f', nowMs) end
 end
 if lines == '' then
   redis.call('HSET', segment, lane, ticket)

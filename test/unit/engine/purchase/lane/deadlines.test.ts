@@ -93,6 +93,17 @@ describe('a purchase with too little time left', () => {
     expect(codesOf([ben, cleo])).toEqual(['busy', 'waits']);
   });
 
+  it('is not answered before its deadline if an attempt may still be made', async () => {
+    const ben = buy('ben', {}, lane, shortLived);
+    await elapse(NEARLY_ALL_MS - SENT_AGAIN_MS);
+    await (await takes.next()).loseReply();
+    await elapse(SENT_AGAIN_MS);
+    expect(codesOf([ben])).toEqual(['waits']);
+    expect(takes.asks).toHaveLength(1);
+    await elapse(30);
+    expect(codesOf([ben])).toEqual(['unknown']);
+  });
+
   it('is not sent again if its reply was lost, and the lane goes on', async () => {
     const ben = buy('ben', {}, lane, shortLived);
     await (await takes.next()).loseReply();
@@ -120,6 +131,19 @@ describe('a batch that came too late', () => {
     await again.serve([TAKEN], { seq: 1 });
     advance(1);
     expect(codesOf([anna])).toEqual(['committed']);
+  });
+
+  it('is sent again only with purchases that have more time than the attempt took, by a quarter', async () => {
+    const ben = buy('ben', {}, lane, shortLived);
+    const first = await takes.next();
+    await elapse(20);
+    const cleo = buy('cleo', {}, lane, shortLived);
+    await elapse(20);
+    const dora = buy('dora', {}, lane, shortLived);
+    await elapse(20);
+    await first.refuse('late');
+    expect((await takes.next()).buyers).toEqual(['dora']);
+    expect(codesOf([ben, cleo, dora])).toEqual(['busy', 'busy', 'waits']);
   });
 
   it('stays unconfirmed if an earlier attempt was', async () => {

@@ -16,7 +16,7 @@ function takeOf(segment: number, batch: Partial<TakeBatch> = {}): SegmentTake {
   return {
     keys: keysOf(segment),
     maxLogOrders: 100,
-    notAfter: 0,
+    madeBefore: 0,
     batch: { ...ids, newest: NO_ENTRY, orders, ...batch },
   };
 }

@@ -140,11 +140,11 @@ describe('the time of the server', () => {
   it('limits a take by the earliest deadline of its orders', async () => {
     const { redis, connection } = await connect();
     const latest = redis.clockMs + IN_A_SECOND;
-    const notAfter = connection.notAfter([order(inASecond() + 5_000), order(), order(inASecond())]);
-    expect(notAfter).toBeLessThanOrEqual(latest + 50);
-    expect(notAfter).toBeGreaterThan(latest - 1_000);
-    expect(connection.notAfter([order()])).toBe(0);
-    expect(connection.notAfter([])).toBe(0);
+    const madeBefore = connection.madeBefore([order(inASecond() + 5_000), order(), order(inASecond())]);
+    expect(madeBefore).toBeLessThanOrEqual(latest + 50);
+    expect(madeBefore).toBeGreaterThan(latest - 1_000);
+    expect(connection.madeBefore([order()])).toBe(0);
+    expect(connection.madeBefore([])).toBe(0);
   });
 
   it('is asked for before the connection is ready, and again after each reconnection', async () => {
@@ -157,6 +157,8 @@ describe('the time of the server', () => {
     tell();
     await connection.whenReady(LIMIT_MS);
     expect(connection.ready).toBe(true);
+    redis.emit('close');
+    expect(connection.ready).toBe(false);
     redis.time.mockReturnValue(new Promise(() => {}));
     await reconnect(redis, '');
     expect(connection.ready).toBe(false);
@@ -177,30 +179,43 @@ describe('the time of the server', () => {
     const connection = new TakeConnection(redis as unknown as Redis, LIMIT_MS);
     await connection.whenReady(LIMIT_MS);
     expect(connection.ready).toBe(true);
-    expect(connection.notAfter([order(inASecond())])).toBe(0);
+    expect(connection.madeBefore([order(inASecond())])).toBe(0);
   });
 
   it('is learned from a take that was too late', async () => {
     const { redis, connection } = await connect();
     const told = redis.clockMs + 60_000;
     expect(connection.decode(`late ${told}`, 1)).toEqual({ status: 'late' });
-    expect(connection.notAfter([order(inASecond())])).toBeGreaterThan(told);
+    expect(connection.madeBefore([order(inASecond())])).toBeGreaterThan(told);
   });
 
-  it('is asked for again by the first attempt after ten seconds', async () => {
-    vi.useFakeTimers({ toFake: ['performance'] });
+  it('drops the connection if it does not come for another reason', async () => {
+    const redis = new FakeRedis();
+    redis.time.mockRejectedValue(new ReplyError('BUSY Redis is busy running a script'));
+    const connection = new TakeConnection(redis as unknown as Redis, LIMIT_MS);
+    await reconnect(redis, '');
+    expect(connection.ready).toBe(false);
+    expect(redis.disconnect).toHaveBeenCalledWith(true);
+  });
+
+  it('is asked for again every ten seconds, until the connection ends', async () => {
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
     const { redis, connection } = await connect();
-    const attempt = () => connection.attempt(async () => 'the reply');
     for (const [pauseMs, calls] of [
       [9_999, 1],
       [1, 2],
-      [9_999, 2],
-      [1, 3],
+      [10_000, 3],
     ] as const) {
       vi.advanceTimersByTime(pauseMs);
-      await attempt();
       expect(redis.time).toHaveBeenCalledTimes(calls);
     }
+    redis.time.mockRejectedValueOnce(new Error('read ECONNRESET'));
+    vi.advanceTimersByTime(10_000);
+    await Promise.resolve();
+    expect(connection.ready).toBe(true);
+    redis.emit('end');
+    vi.advanceTimersByTime(20_000);
+    expect(redis.time).toHaveBeenCalledTimes(4);
   });
 });
 
@@ -226,9 +241,28 @@ describe('waiting for a connection', () => {
     redis.status = 'connecting';
     const waits = [connection.whenReady(50), connection.whenReady(60)];
     expect(await Promise.all(waits.map(endsAtOnce))).toEqual([false, false]);
+    redis.status = 'ready';
     redis.emit('ready');
     expect(await Promise.all(waits.map(endsAtOnce))).toEqual([true, true]);
     expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it('goes on if the connection breaks before the server has told its time', async () => {
+    const { redis, connection } = await connect();
+    let fail = () => {};
+    redis.time.mockReturnValueOnce(
+      new Promise((_, reject) => (fail = () => reject(new Error('read ECONNRESET')))),
+    );
+    await reconnect(redis, '');
+    const wait = connection.whenReady(50);
+    redis.status = 'reconnecting';
+    redis.emit('close');
+    fail();
+    expect(await endsAtOnce(wait)).toBe(false);
+    expect(redis.disconnect).not.toHaveBeenCalled();
+    redis.status = 'ready';
+    redis.emit('ready');
+    expect(await endsAtOnce(wait)).toBe(true);
   });
 
   it('ends at its limit', async () => {
