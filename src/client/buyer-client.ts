@@ -189,11 +189,20 @@ export class BuyerClient {
     return followPlace(this.#transport, { saleId, placeToken }, signal);
   }
 
-  /** Leaves the queue, and gives back the offer if there is one. */
-  async leave(saleId: string, { signal }: CallOptions = {}): Promise<PlaceOutcome<'leavePlace'>> {
+  /**
+   * Leaves the queue, and gives back the offer if there is one.
+   * @param placeToken names the place that is left: a place that the buyer has got since stays. Without it, the buyer leaves the place
+   * that it has when the request is carried out
+   */
+  async leave(
+    saleId: string,
+    placeToken?: string,
+    { signal }: CallOptions = {},
+  ): Promise<PlaceOutcome<'leavePlace'>> {
     const answer = await this.#transport.call({
       route: ROUTES.leavePlace,
       params: { saleId },
+      headers: placeToken === undefined ? {} : { 'place-token': placeToken },
       repeatable: true,
       changes: true,
       signal,

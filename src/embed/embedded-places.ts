@@ -2,7 +2,8 @@
 import type { SaleRecord } from '../engine/contract.ts';
 import { isBusy, StockadeError } from '../engine/errors.ts';
 import { SALE_ID_PATTERN } from '../engine/limits.ts';
-import { withTimeout } from '../lib/with-timeout.ts';
+import { monotonicMs } from '../lib/monotonic.ts';
+import { settled, withTimeout } from '../lib/with-timeout.ts';
 import type { BuyersQueue } from '../queue/buyers/buyers-queue.ts';
 import { joinRefusal } from '../queue/buyers/join-refusal.ts';
 import type { ToldPlace } from '../queue/buyers/place-view.ts';
@@ -12,8 +13,11 @@ import type { AcceptanceOutcome, BuyersPlace, PlaceOutcome, ShopPlaces } from '.
 
 export interface PlaceParts {
   readonly queue: Pick<BuyersQueue, 'join' | 'look' | 'lookInMemory' | 'leave'>;
-  /** @returns `undefined` if there is no such order. @throws Busy if nothing was done; or the database's error */
-  acceptOffer(wish: Acceptance): Promise<Accepted | undefined>;
+  /**
+   * @param latestMs when it may take effect at the latest, by `monotonicMs`
+   * @returns `undefined` if there is no such order. @throws Busy if nothing was done; or the database's error
+   */
+  acceptOffer(wish: Acceptance, latestMs: number): Promise<Accepted | undefined>;
   /** @throws Busy, or the error of the backend */
   readRecord(saleId: string): Promise<SaleRecord | undefined>;
   readonly deadlineMs: number;
@@ -28,14 +32,14 @@ export function placesOf(parts: PlaceParts, run: Run): ShopPlaces {
   const inQueue = (
     saleId: string,
     buyerId: string,
-    work: (record: SaleRecord) => Promise<PlaceOutcome>,
+    work: (record: SaleRecord, latestMs: number) => Promise<PlaceOutcome>,
   ): Promise<PlaceOutcome> =>
     run(() =>
-      answered(parts, 'unavailable', async () => {
+      answered(parts, 'unavailable', async (latestMs) => {
         const wrong = invalidBuyer(buyerId);
         if (wrong) return wrong;
         const record = SALE_ID_PATTERN.test(saleId) ? await parts.readRecord(saleId) : undefined;
-        return record ? work(record) : { code: 'unknown_sale' };
+        return record ? work(record, latestMs) : { code: 'unknown_sale' };
       }),
     );
   return {
@@ -57,10 +61,11 @@ export function placesOf(parts: PlaceParts, run: Run): ShopPlaces {
         return place ? told(place) : { code: 'no_place' };
       });
     },
-    async leave(input) {
+    async leave(input, last) {
       const { saleId, buyerId } = checkedPlace(input);
-      return inQueue(saleId, buyerId, async (record) => {
-        const place = await queue.leave(record, buyerId);
+      const number = checkedKnown(last)?.number;
+      return inQueue(saleId, buyerId, async (record, latestMs) => {
+        const place = await queue.leave(record, buyerId, { number, latestMs });
         return place ? told(place) : { code: 'no_place' };
       });
     },
@@ -70,24 +75,30 @@ export function placesOf(parts: PlaceParts, run: Run): ShopPlaces {
         answered(
           parts,
           'unknown',
-          async () => invalidBuyer(wish.buyerId) ?? outcomeOf(wish, await parts.acceptOffer(wish)),
+          async (latestMs) =>
+            invalidBuyer(wish.buyerId) ?? outcomeOf(wish, await parts.acceptOffer(wish, latestMs)),
         ),
       );
     },
   };
 }
 
-/** @param failed what it means if a store fails or there is no answer in time */
+/**
+ * @param failed what it means if a store fails or there is no answer in time
+ * @param work called with the latest time at which a change may take effect
+ */
 async function answered<T extends object, F extends string>(
   { deadlineMs, fault }: PlaceParts,
   failed: F,
-  work: () => Promise<T>,
+  work: (latestMs: number) => Promise<T>,
 ): Promise<T | { readonly code: F | 'busy' }> {
+  const latestMs = monotonicMs() + deadlineMs;
   try {
-    return await withTimeout(deadlineMs, work());
+    return await withTimeout(deadlineMs, work(latestMs));
   } catch (error) {
     if (isBusy(error)) return { code: 'busy' };
     if (!(error instanceof StockadeError)) fault(error);
+    await settled(error, latestMs);
     return { code: failed };
   }
 }

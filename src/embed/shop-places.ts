@@ -95,8 +95,13 @@ export interface ShopPlaces {
    * @throws InvalidInput for a member of the wrong type, and for a `last` that no call has told
    */
   show(holder: PlaceHolder, last?: PlaceOutcome): Promise<PlaceOutcome>;
-  /** Leaves the queue, and gives back an offer. @throws InvalidInput for a member of the wrong type */
-  leave(holder: PlaceHolder): Promise<PlaceOutcome>;
+  /**
+   * Leaves the queue, and gives back an offer.
+   * @param last names the place that is left: what a call told of it. A place that the buyer has got since stays. Without it, the buyer
+   * leaves the place that it has when the call is carried out
+   * @throws InvalidInput for a member of the wrong type, and for a `last` that no call has told
+   */
+  leave(holder: PlaceHolder, last?: PlaceOutcome): Promise<PlaceOutcome>;
   /** Buys what is offered. May be repeated. @throws InvalidInput for a member of the wrong type, or a bad reference or metadata */
   accept(acceptance: NewAcceptance): Promise<AcceptanceOutcome>;
 }

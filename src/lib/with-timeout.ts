@@ -1,4 +1,6 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { StockadeError } from '../engine/errors.ts';
+import { monotonicMs } from './monotonic.ts';
 
 /**
  * The work's result, if it comes in time. A timed-out operation continues; its result is discarded.
@@ -23,4 +25,23 @@ export async function withTimeout<T>(timeoutMs: number, work: Promise<T>): Promi
     clearTimeout(timer);
     clearImmediate(afterReading);
   }
+}
+
+/** A change was sent to a store, and its connection has failed: it may still arrive there and take effect. */
+export class ReplyLost extends Error {
+  constructor(cause: unknown) {
+    const why = cause instanceof Error ? cause.message : String(cause);
+    super(`the reply to a change is lost: ${why}`, { cause });
+  }
+}
+
+/**
+ * Resolves when a change that has failed can't take effect any more, so that its outcome may be told as unknown.
+ * @param latestMs when it may take effect at the latest, by `monotonicMs`
+ */
+export async function settled(error: unknown, latestMs: number): Promise<void> {
+  const isOpen = error instanceof ReplyLost || (error instanceof StockadeError && error.code === 'timed_out');
+  if (!isOpen) return;
+  // A timer may come before its time: it counts from the beginning of its turn of the event loop.
+  for (let left = latestMs - monotonicMs(); left >= 0; left = latestMs - monotonicMs()) await delay(left + 1);
 }

@@ -19,11 +19,11 @@
 import type { Backend, Outcome, Purchase } from '../engine/contract.ts';
 import { RETAKE_PREFIX } from '../engine/limits.ts';
 import { encodeNote } from '../engine/sale/order-note.ts';
-import type { Order, OrderOutcome, PayType } from '../operations/order-operations.ts';
+import type { Order, OrderOutcome } from '../operations/order-operations.ts';
 import { type Database, rows } from '../postgres/database.ts';
 import { LIVE } from '../postgres/live-orders.ts';
 import { readSale } from '../sales/sale-rows.ts';
-import { type Asker, type LatePayment, settleLatePayment } from './order-changes.ts';
+import { type LatePayment, settleLatePayment } from './order-changes.ts';
 import { applyReturnsOf } from './returns.ts';
 
 /** Makes a purchase, and always ends. Sync has no engine, so a process with an engine passes this in. */
@@ -35,17 +35,17 @@ export interface LatePaymentParts {
   readonly buy: Buy;
 }
 
+/** @param paid how, by whom, and how long it may take effect */
 export async function payLate(
   { db, backend, buy }: LatePaymentParts,
   late: Order,
-  payType: PayType,
-  by: Asker,
+  paid: Omit<LatePayment, 'late'>,
 ): Promise<OrderOutcome> {
   const { orderId, saleId, buyerId, quantity } = late;
   // Until the return is applied, the buyer's record holds the old order, which could put the buyer at the limit.
   await applyReturnsOf(db, backend, [orderId]).catch(() => {});
   if (await isReturning(db, orderId)) return { code: 'unavailable' };
-  const payment = { late: orderId, payType, by };
+  const payment = { late: orderId, ...paid };
   const key = `${RETAKE_PREFIX}${orderId}`;
   const row = await readSale(db, saleId);
   if (row?.archivedAt || row?.sale.queue) {

@@ -5,6 +5,7 @@
  */
 import type { Author } from '../engine/sale/author.ts';
 import type { Order, OrderChange, PayType } from '../operations/order-operations.ts';
+import { IN_TIME, rowsInTime } from '../postgres/changes/rows-in-time.ts';
 import { type Database, rows } from '../postgres/database.ts';
 import { despiteDeadlocks } from '../postgres/deadlock.ts';
 import { type OrderRow, orderOf } from './order-reader.ts';
@@ -22,23 +23,25 @@ export interface ChangeRequest {
   /** For a payment: its type. */
   readonly payType: PayType | undefined;
   readonly by: Asker;
+  /** As for `rowsInTime`. */
+  readonly latestMs?: number | undefined;
 }
 
 /** The author of a change: a buyer, named by id, who must own the order; or an operator. */
 export type Asker = string | Author;
 
 /**
- * @returns `undefined` if the order does not exist. @throws the database's error; then the change may have been made
+ * @returns `undefined` if the order does not exist. @throws as `rowsInTime`; then the change may have been made
  */
 export function changeOrder(
   db: Database,
-  { orderId, kind, payType, by }: ChangeRequest,
+  { orderId, kind, payType, by, latestMs }: ChangeRequest,
 ): Promise<Changed | undefined> {
   const [name, asker] =
     typeof by === 'string'
       ? ['stockade_change_order', [by]]
       : ['stockade_change_order_by', [by.actor, by.reason]];
-  return decide(db, name, [orderId, kind, payType ?? null, ...asker]);
+  return decide(db, latestMs, name, [orderId, kind, payType ?? null, ...asker]);
 }
 
 export interface Settled {
@@ -52,6 +55,8 @@ export interface LatePayment {
   readonly late: string;
   readonly payType: PayType;
   readonly by: Asker;
+  /** As for `rowsInTime`. */
+  readonly latestMs?: number | undefined;
 }
 
 /**
@@ -60,29 +65,29 @@ export interface LatePayment {
  */
 export async function settleLatePayment(
   db: Database,
-  { late, payType, by }: LatePayment,
+  { late, payType, by, latestMs }: LatePayment,
   taken: string | undefined,
 ): Promise<Settled | undefined> {
   const [name, asker] =
     typeof by === 'string'
       ? ['stockade_settle_late_payment', []]
       : ['stockade_settle_late_payment_by', [by.actor, by.reason]];
-  return decide<Settled>(db, name, [late, taken ?? null, payType, ...asker]);
+  return decide<Settled>(db, latestMs, name, [late, taken ?? null, payType, ...asker]);
 }
 
 /** Calls one of the SQL functions that decide about an order. @returns `undefined` if it returns no order */
 async function decide<D extends Changed | Settled>(
   db: Database,
+  latestMs: number | undefined,
   name: string,
   args: readonly (string | null)[],
 ): Promise<D | undefined> {
   const places = args.map(() => '?').join();
   const [row] = await despiteDeadlocks(() =>
-    rows<OrderRow & { verdict: D['verdict'] }>(
-      db,
-      `SELECT verdict, (stands).* FROM ${name}(${places})`,
-      args,
-    ),
+    rowsInTime<OrderRow & { verdict: D['verdict'] }>(db, latestMs, {
+      sql: `SELECT ${IN_TIME}, verdict, (stands).* FROM ${name}(${places})`,
+      bindings: (latest) => [latest, ...args],
+    }),
   );
   return row?.order_id ? ({ verdict: row.verdict, order: orderOf(row) } as D) : undefined;
 }

@@ -9,7 +9,7 @@ import { readKnownSale } from '../sales/sale-rows.ts';
 import { Arrivals } from './arrivals.ts';
 import { type LatePaymentParts, payLate } from './late-payment.ts';
 import { mayBeInLog } from './log-age.ts';
-import { type Asker, changeOrder } from './order-changes.ts';
+import { type Asker, type ChangeRequest, changeOrder } from './order-changes.ts';
 import { editOrder } from './order-edits.ts';
 import { readOrderPage } from './order-pages.ts';
 import { readNotedOrder, readRefundsDue } from './order-reader.ts';
@@ -47,16 +47,23 @@ export class OrderService implements OrderOperations {
   /**
    * A buyer's own record may hold an order that is not in Postgres yet: for a buyer's change, the caller checks that
    * record.
+   * @param latestMs as for `rowsInTime`
    */
-  async changeOrder(orderId: string, change: OrderChange, by: Asker): Promise<OrderOutcome> {
-    const make = () => this.#change(orderId, change, by);
+  async changeOrder(
+    orderId: string,
+    change: OrderChange,
+    by: Asker,
+    latestMs?: number,
+  ): Promise<OrderOutcome> {
+    const make = () => this.#change(orderId, change, { by, latestMs });
     if (typeof by !== 'string') return this.#onceArrived(orderId, make);
     return isOrderId(orderId) ? make() : { code: 'unknown_order' };
   }
 
-  editOrder(orderId: string, edit: OrderEdit, by: Author): Promise<OrderOutcome> {
+  /** @param latestMs as for `rowsInTime` */
+  editOrder(orderId: string, edit: OrderEdit, by: Author, latestMs?: number): Promise<OrderOutcome> {
     return this.#onceArrived(orderId, async () => {
-      const order = await editOrder(this.#parts.db, orderId, edit, by);
+      const order = await editOrder(this.#parts.db, orderId, edit, { ...by, latestMs });
       return order ? { code: 'done', order } : { code: 'unknown_order' };
     });
   }
@@ -71,9 +78,13 @@ export class OrderService implements OrderOperations {
     return last.code === 'unknown_order' && !haveArrived ? { code: 'not_arrived' } : last;
   }
 
-  async #change(orderId: string, change: OrderChange, by: Asker): Promise<OrderOutcome> {
+  async #change(
+    orderId: string,
+    change: OrderChange,
+    asked: Pick<ChangeRequest, 'by' | 'latestMs'>,
+  ): Promise<OrderOutcome> {
     const payType = change.kind === 'pay' ? change.payType : undefined;
-    const changed = await changeOrder(this.#parts.db, { orderId, kind: change.kind, payType, by });
+    const changed = await changeOrder(this.#parts.db, { orderId, kind: change.kind, payType, ...asked });
     if (!changed) return { code: 'unknown_order' };
     const { verdict, order } = changed;
     switch (verdict) {
@@ -83,7 +94,7 @@ export class OrderService implements OrderOperations {
       case 'retaken':
         return { code: 'done', order, replaces: orderId };
       case 'late':
-        return payLate(this.#parts, order, payType!, by);
+        return payLate(this.#parts, order, { payType: payType!, ...asked });
       case 'refund_due':
         return { code: 'expired', refundDue: order.refundDue === true };
       case 'wrong_status':

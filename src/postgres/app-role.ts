@@ -66,6 +66,7 @@ export const FUNCTIONS: readonly string[] = [
   'stockade_give_places',
   'stockade_accept_offer',
   'stockade_leave_queue',
+  'stockade_in_time',
 ];
 
 /** A name that Postgres accepts without quotes. */

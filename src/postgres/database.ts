@@ -119,10 +119,10 @@ function isPermanent(error: unknown): boolean {
   return PERMANENT.has(sqlState(error) ?? '') || (error instanceof Error && NO_TLS.test(error.message));
 }
 
-/** SQLSTATE of a Postgres error; `undefined` for anything else, such as a connection that broke. */
+/** SQLSTATE of a Postgres error; `undefined` for anything else, such as a connection that broke (`EPIPE` has no digit). */
 export function sqlState(error: unknown): string | undefined {
   const code = (error as { code?: unknown } | null)?.code;
-  return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) ? code : undefined;
+  return typeof code === 'string' && /^(?=.*\d)[0-9A-Z]{5}$/.test(code) ? code : undefined;
 }
 
 /** The rows of a raw query. */

@@ -15,7 +15,8 @@ import { OFFER_PREFIX } from '../engine/limits.ts';
 import { encodeNote } from '../engine/sale/order-note.ts';
 import type { Order } from '../operations/order-operations.ts';
 import { type OrderRow, orderOf } from '../orders/order-reader.ts';
-import { type Database, rows } from '../postgres/database.ts';
+import { IN_TIME, rowsInTime } from '../postgres/changes/rows-in-time.ts';
+import type { Database } from '../postgres/database.ts';
 import { despiteDeadlocks } from '../postgres/deadlock.ts';
 import type { Place } from './place.ts';
 
@@ -48,21 +49,28 @@ export interface Accepted {
   readonly order: Order;
 }
 
-/** @returns `undefined` if there is no such order. @throws the database's error; then the offer may have been accepted */
-export async function acceptOffer(db: Database, wish: Acceptance): Promise<Accepted | undefined> {
+/**
+ * @param latestMs as for `rowsInTime`
+ * @returns `undefined` if there is no such order. @throws as `rowsInTime`; then the offer may have been accepted
+ */
+export async function acceptOffer(
+  db: Database,
+  wish: Acceptance,
+  latestMs?: number,
+): Promise<Accepted | undefined> {
   const { orderId, buyerId, quantity, reference, metadata } = wish;
   const [row] = await despiteDeadlocks(() =>
-    rows<OrderRow & { verdict: Accepted['verdict'] }>(
-      db,
-      'SELECT verdict, (stands).* FROM stockade_accept_offer(?, ?, ?, ?, ?::jsonb)',
-      [
+    rowsInTime<OrderRow & { verdict: Accepted['verdict'] }>(db, latestMs, {
+      sql: `SELECT ${IN_TIME}, verdict, (stands).* FROM stockade_accept_offer(?, ?, ?, ?, ?::jsonb)`,
+      bindings: (latest) => [
+        latest,
         orderId,
         buyerId,
         quantity,
         reference ?? null,
         metadata === undefined ? null : JSON.stringify(metadata),
       ],
-    ),
+    }),
   );
   return row?.order_id ? { verdict: row.verdict, order: orderOf(row) } : undefined;
 }

@@ -6,6 +6,7 @@
  * LATERAL and LIMIT, which uses the index even then.
  */
 import { numbers, texts } from '../postgres/array-literal.ts';
+import { IN_TIME, rowsInTime } from '../postgres/changes/rows-in-time.ts';
 import { type Database, rows } from '../postgres/database.ts';
 import { despiteDeadlocks } from '../postgres/deadlock.ts';
 import { LIVE } from '../postgres/live-orders.ts';
@@ -118,14 +119,29 @@ export interface Left {
   readonly returned: string | undefined;
 }
 
-/** The buyer leaves, and gives back its offer if it has one. @returns `undefined` if it has no place that waits or has an offer */
-export async function leaveQueue(db: Database, saleId: string, buyerId: string): Promise<Left | undefined> {
+export interface Leaving {
+  /** The place that is left, if the buyer has named it. A place that the buyer has got since stays. */
+  readonly number?: number | undefined;
+  /** As for `rowsInTime`. */
+  readonly latestMs?: number | undefined;
+}
+
+/**
+ * The buyer leaves, and gives back its offer if it has one.
+ * @returns `undefined` if it has no place that waits or has an offer, or not the one that it names. @throws as `rowsInTime`
+ */
+export async function leaveQueue(
+  db: Database,
+  saleId: string,
+  buyerId: string,
+  { number, latestMs }: Leaving = {},
+): Promise<Left | undefined> {
   const [row] = await despiteDeadlocks(() =>
-    rows<RawPlace & { returned: string | null }>(
-      db,
-      `SELECT ${COLUMNS}, l.returned::text FROM stockade_leave_queue(?, ?) l CROSS JOIN LATERAL (SELECT (l.place).*) p`,
-      [saleId, buyerId],
-    ),
+    rowsInTime<RawPlace & { returned: string | null }>(db, latestMs, {
+      sql: `SELECT ${IN_TIME}, ${COLUMNS}, l.returned::text FROM stockade_leave_queue(?, ?, ?) l
+        CROSS JOIN LATERAL (SELECT (l.place).*) p`,
+      bindings: (latest) => [latest, saleId, buyerId, number ?? null],
+    }),
   );
   return row && { place: placeOf(row), returned: row.returned ?? undefined };
 }

@@ -91,7 +91,7 @@ async function accept() {
 
 async function leave() {
   await asking(async () => {
-    const outcome = await client.leave(saleId);
+    const outcome = await client.leave(saleId, place.placeToken);
     if (outcome.code !== 'found') return refuse(outcome, leave);
     take(outcome.place);
     $('queue-title').focus();

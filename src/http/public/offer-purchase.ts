@@ -3,7 +3,8 @@ import type { OfferTokens, TokenOffer } from '../../admission/offer-token.ts';
 import type { Purchase } from '../../engine/contract.ts';
 import { isBusy, StockadeError } from '../../engine/errors.ts';
 import type { OrderNote } from '../../engine/sale/order-note.ts';
-import { withTimeout } from '../../lib/with-timeout.ts';
+import { monotonicMs } from '../../lib/monotonic.ts';
+import { settled, withTimeout } from '../../lib/with-timeout.ts';
 import type { Acceptance, Accepted } from '../../queue/offers.ts';
 import type { Observer } from '../server/exchange.ts';
 import { problem } from '../server/replies/problem.ts';
@@ -13,8 +14,11 @@ import { outcomeReply } from './outcome-reply.ts';
 
 export interface OfferHost extends Observer {
   readonly queueSigners: { readonly offers: OfferTokens };
-  /** @returns `undefined`: there is no such order. @throws Busy if nothing was done; then, or the database's error */
-  acceptOffer(wish: Acceptance): Promise<Accepted | undefined>;
+  /**
+   * @param latestMs when it may take effect at the latest, by `monotonicMs`
+   * @returns `undefined`: there is no such order. @throws Busy if nothing was done; or the database's error
+   */
+  acceptOffer(wish: Acceptance, latestMs: number): Promise<Accepted | undefined>;
   readonly readDeadlineMs: number;
 }
 
@@ -41,12 +45,14 @@ export async function acceptedOffer(host: OfferHost, purchase: Purchase): Promis
   if (purchase.quantity !== offer.quantity) return otherQuantity(offer);
   const note = (purchase.note ? JSON.parse(purchase.note) : {}) as OrderNote;
   const wish = { ...offer, buyerId: purchase.buyerId, ...note };
+  const latestMs = monotonicMs() + host.readDeadlineMs;
   try {
-    const accepted = await withTimeout(host.readDeadlineMs, host.acceptOffer(wish));
+    const accepted = await withTimeout(host.readDeadlineMs, host.acceptOffer(wish, latestMs));
     return answerTo(accepted?.verdict ?? 'late', offer, purchase);
   } catch (error) {
     if (isBusy(error)) return refused('busy');
     if (!(error instanceof StockadeError)) host.fault(error);
+    await settled(error, latestMs);
     return refused('unknown', UNKNOWN);
   }
 }

@@ -4,7 +4,8 @@
  */
 import { InvalidInput, isBusy, StockadeError } from '../../engine/errors.ts';
 import { isOrderId } from '../../engine/order-id.ts';
-import { withTimeout } from '../../lib/with-timeout.ts';
+import { monotonicMs } from '../../lib/monotonic.ts';
+import { settled, withTimeout } from '../../lib/with-timeout.ts';
 import type { OrderChange, OrderOutcome } from '../../operations/order-operations.ts';
 import { refusal } from '../identity/identity.ts';
 import { parseOrderChange } from '../orders/order-change-body.ts';
@@ -15,8 +16,11 @@ import type { Reply } from '../server/replies/reply.ts';
 import { lookUp, type OrderHost } from './order-route.ts';
 
 export interface OrderChangeHost extends OrderHost {
-  /** @throws Busy if nothing was done, because too much is under way */
-  changeOrder(orderId: string, change: OrderChange, buyerId: string): Promise<OrderOutcome>;
+  /**
+   * @param latestMs when the change may take effect at the latest, by `monotonicMs`
+   * @throws Busy if nothing was done, because too much is under way
+   */
+  changeOrder(orderId: string, change: OrderChange, buyerId: string, latestMs: number): Promise<OrderOutcome>;
 }
 
 const OPERATORS_ONLY = problem('operators_only');
@@ -44,26 +48,31 @@ async function replyTo(
   body: string,
   buyerId: string,
 ): Promise<Reply> {
+  const latestMs = monotonicMs() + host.readDeadlineMs;
   try {
     const change = parseOrderChange(kind, jsonOf(body));
     if (!isOrderId(orderId)) return problem('unknown_order');
-    return await withTimeout(host.readDeadlineMs, changed(host, orderId, change, buyerId));
+    return await withTimeout(host.readDeadlineMs, changed(host, { orderId, buyerId, change, latestMs }));
   } catch (error) {
     if (error instanceof InvalidInput) return problem('invalid_request', { detail: error.message });
     if (isBusy(error)) return orderReply({ code: 'busy' });
     if (!(error instanceof StockadeError)) host.fault(error);
+    await settled(error, latestMs);
     return MAY_BE_DONE;
   }
 }
 
-async function changed(
-  host: OrderChangeHost,
-  orderId: string,
-  change: OrderChange,
-  buyerId: string,
-): Promise<Reply> {
-  const { saved, accepted } = await lookUp(host, { buyerId, orderId }, async () => {
-    const outcome = await host.changeOrder(orderId, change, buyerId);
+interface Wanted {
+  readonly orderId: string;
+  readonly buyerId: string;
+  readonly change: OrderChange;
+  readonly latestMs: number;
+}
+
+async function changed(host: OrderChangeHost, wanted: Wanted): Promise<Reply> {
+  const { orderId, buyerId, change, latestMs } = wanted;
+  const { saved, accepted } = await lookUp(host, wanted, async () => {
+    const outcome = await host.changeOrder(orderId, change, buyerId, latestMs);
     return outcome.code === 'unknown_order' ? undefined : outcome;
   });
   if (accepted) return orderReply({ code: 'wrong_status', orderStatus: 'accepted' });

@@ -10,10 +10,10 @@ import { BoundedWork } from './bounded-work.ts';
 
 /** OrderOperations with the bounds of BoundedWork. Each also throws StoresAway and OperationTimedOut. */
 class BoundedOrders implements OrderOperations {
-  readonly #work: OrderOperations;
+  readonly #work: OrderService;
   readonly #bounded: BoundedWork;
 
-  constructor(work: OrderOperations, bounded: BoundedWork) {
+  constructor(work: OrderService, bounded: BoundedWork) {
     this.#work = work;
     this.#bounded = bounded;
   }
@@ -23,12 +23,13 @@ class BoundedOrders implements OrderOperations {
   }
 
   changeOrder(orderId: string, change: OrderChange, by: Author): Promise<OrderOutcome> {
-    const work = () => this.#work.changeOrder(orderId, change, by);
+    const work = (latestMs: number) => this.#work.changeOrder(orderId, change, by, latestMs);
     return this.#bounded.run(change.kind, work, { changes: true });
   }
 
   editOrder(orderId: string, edit: OrderEdit, by: Author): Promise<OrderOutcome> {
-    return this.#bounded.run('edit', () => this.#work.editOrder(orderId, edit, by), { changes: true });
+    const work = (latestMs: number) => this.#work.editOrder(orderId, edit, by, latestMs);
+    return this.#bounded.run('edit', work, { changes: true });
   }
 
   listOrders(saleId: string, query?: OrderQuery): Promise<OrderPage> {

@@ -84,16 +84,18 @@ export class BoundedWork {
   /**
    * The work's result. Abandoned work that changes something continues, and its result is discarded. Other abandoned work
    * stops: its statements in Postgres are cancelled.
+   * @param work called with the time, by `monotonicMs`, after which a change may not take effect
    * @param changes the work makes a change; then the error says that the change may have been made
    * @throws what the work throws, StoresAway, OperationTimedOut; MetRebuild for StaleGeneration; ChangeFailed for an error of a store
    */
   async run<T>(
     name: string,
-    work: () => Promise<T>,
+    work: (latestMs: number) => Promise<T>,
     { deadlineMs = this.bounds.operationMs, changes = false } = {},
   ): Promise<T> {
+    const latestMs = monotonicMs() + deadlineMs;
     const [end, abandoned] = [new AbortController(), new AbortController()];
-    const working = changes ? work() : endedBy(abandoned.signal, work);
+    const working = changes ? work(latestMs) : endedBy(abandoned.signal, () => work(latestMs));
     try {
       return await Promise.race([working, this.#abandon({ name, deadlineMs, changes }, end.signal)]);
     } catch (error) {

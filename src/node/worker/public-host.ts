@@ -103,8 +103,8 @@ function orderWork({ settings, backend, db, engine }: PublicHostParts) {
   });
   return {
     readOrder: (orderId) => bulkhead.run(() => readOrder(db, orderId)),
-    changeOrder: (orderId, change, buyerId) =>
-      bulkhead.run(() => orders.changeOrder(orderId, change, buyerId)),
+    changeOrder: (orderId, change, buyerId, latestMs) =>
+      bulkhead.run(() => orders.changeOrder(orderId, change, buyerId, latestMs)),
     ownOrders: (buyerId, query) => bulkhead.run(() => readOwnOrders(db, buyerId, query)),
     ownOrdersOfSale: (saleId, buyerId, query) =>
       bulkhead.run(() =>

@@ -21,8 +21,8 @@ export interface QueueWorkParts {
 
 export class QueueWork {
   readonly queue: BuyersQueue;
-  /** @returns `undefined` if there is no such order. @throws Busy if nothing was done; or the database's error */
-  readonly acceptOffer: (wish: Acceptance) => Promise<Accepted | undefined>;
+  /** @returns `undefined` if there is no such order. @throws Busy if nothing was done; or as `acceptOffer` (queue/offers.ts) */
+  readonly acceptOffer: (wish: Acceptance, latestMs: number) => Promise<Accepted | undefined>;
   readonly draws: DrawReads;
 
   constructor({ backend, db, requestDeadlineMs, fault }: QueueWorkParts) {
@@ -33,7 +33,7 @@ export class QueueWork {
     };
     // Those who accept an offer must not wait behind those who ask for their places.
     const [places, offers] = [new Bulkhead(bounds), new Bulkhead(bounds)];
-    this.acceptOffer = (wish) => offers.run(() => acceptOffer(db, wish));
+    this.acceptOffer = (wish, latestMs) => offers.run(() => acceptOffer(db, wish, latestMs));
     this.draws = new DrawReads(db);
     this.queue = new BuyersQueue({
       db,

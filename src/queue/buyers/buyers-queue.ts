@@ -12,7 +12,7 @@ import { Busy, StockadeError } from '../../engine/errors.ts';
 import { withTimeout } from '../../lib/with-timeout.ts';
 import type { Database } from '../../postgres/database.ts';
 import type { Place, PlaceWish } from '../place.ts';
-import { givePlaces, leaveQueue, readPlaceOf } from '../places.ts';
+import { givePlaces, type Leaving, leaveQueue, readPlaceOf, readPlaces } from '../places.ts';
 import { markAbsent } from '../presence.ts';
 import { PlaceLanes } from './place-lanes.ts';
 import { PlaceReads } from './place-reads.ts';
@@ -104,12 +104,19 @@ export class BuyersQueue {
     return place && this.#tell(record, place);
   }
 
-  /** The buyer gives up its place, and its offer if it has one. @returns as `look`. @throws as `look` */
-  async leave(record: SaleRecord, buyerId: string): Promise<ToldPlace | undefined> {
+  /**
+   * The buyer gives up its place, and its offer if it has one.
+   * @returns the place that it leaves, or has left before; without a number as `look`. @throws Busy, or as `leaveQueue`
+   */
+  async leave(
+    record: SaleRecord,
+    buyerId: string,
+    leaving: Leaving = {},
+  ): Promise<ToldPlace | undefined> {
     const { db, guarded, applyReturn, fault } = this.#parts;
     const { id, queue } = record.sale;
-    const left = await guarded(() => leaveQueue(db, id, buyerId));
-    if (!left) return this.look(record, buyerId, undefined);
+    const left = await guarded(() => leaveQueue(db, id, buyerId, leaving));
+    if (!left) return this.#lookAtEnd(record, buyerId, leaving.number);
     this.#watched.get(id)?.watch.gone(left.place.number);
     try {
       if (left.returned !== undefined) await applyReturn(left.returned);
@@ -119,6 +126,16 @@ export class BuyersQueue {
       fault(error);
     }
     return this.#tell(record, left.place);
+  }
+
+  async #lookAtEnd(
+    record: SaleRecord,
+    buyerId: string,
+    number: number | undefined,
+  ): Promise<ToldPlace | undefined> {
+    const { db, guarded } = this.#parts;
+    const [named] = number === undefined ? [] : await guarded(() => readPlaces(db, record.sale.id, [number]));
+    return named?.buyerId === buyerId ? this.#tell(record, named) : this.look(record, buyerId, undefined);
   }
 
   /** Calls under way may end later: they fail then. */

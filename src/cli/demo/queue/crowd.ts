@@ -65,7 +65,7 @@ async function live(
       if (deed === 'lets it lapse') return;
       await delay(thinksMs, undefined, { signal });
       if (deed === 'gives back') {
-        await client.leave(saleId, { signal });
+        await client.leave(saleId, update.place.placeToken, { signal });
         return;
       }
       const { token, quantity } = offer;

@@ -9,7 +9,8 @@ import type { PurchaseTokens } from '../../../admission/purchase-token.ts';
 import type { SaleRecord } from '../../../engine/contract.ts';
 import { isBusy, StockadeError } from '../../../engine/errors.ts';
 import { SALE_ID_PATTERN } from '../../../engine/limits.ts';
-import { withTimeout } from '../../../lib/with-timeout.ts';
+import { monotonicMs } from '../../../lib/monotonic.ts';
+import { settled, withTimeout } from '../../../lib/with-timeout.ts';
 import type { BuyersQueue } from '../../../queue/buyers/buyers-queue.ts';
 import { type JoinRefusal, joinRefusal } from '../../../queue/buyers/join-refusal.ts';
 import type { ToldPlace } from '../../../queue/buyers/place-view.ts';
@@ -130,31 +131,53 @@ export function placeEventsRoute(host: PlaceHost, live: PlaceStreams): Handler {
   };
 }
 
+/** A place token names the place that is left. Without one, the buyer leaves the place that it has when the request is carried out. */
 export function leaveRoute(host: PlaceHost): Handler {
   return async (exchange, request) => {
     const saleId = request.getParameter(0) ?? '';
+    const token = request.getHeader('place-token');
     const who = await host.authenticate(request);
     if (!('buyerId' in who)) return exchange.reply(refusal(who).reply);
     const holder = { saleId, buyerId: who.buyerId };
-    let isLeaving = false;
-    const work = async () => {
-      const record = await recordOf(host, saleId);
-      if (!record) return problem('unknown_sale');
-      isLeaving = true;
-      const place = await host.queue.leave(record, who.buyerId);
-      return place ? placeReply(host.queueSigners, holder, place) : problem('no_place');
-    };
-    exchange.reply(await answered(host, work, () => (isLeaving ? PERHAPS_LEFT : UNAVAILABLE)));
+    exchange.reply(await left(host, holder, tokenPlace(host, holder, token)?.number));
   };
 }
 
+async function left(host: PlaceHost, holder: Holder, number: number | undefined): Promise<Reply> {
+  const latestMs = monotonicMs() + host.readDeadlineMs;
+  let isLeaving = false;
+  const work = async () => {
+    const record = await recordOf(host, holder.saleId);
+    if (!record) return problem('unknown_sale');
+    isLeaving = true;
+    const place = await host.queue.leave(record, holder.buyerId, { number, latestMs });
+    return place ? placeReply(host.queueSigners, holder, place) : problem('no_place');
+  };
+  try {
+    return await withTimeout(host.readDeadlineMs, work());
+  } catch (error) {
+    const reply = failure(host, error, isLeaving ? PERHAPS_LEFT : UNAVAILABLE);
+    if (isLeaving) await settled(error, latestMs);
+    return reply;
+  }
+}
+
 /** @returns the place, or the answer that there is none */
-function looked(host: PlaceHost, holder: Holder, known: TokenPlace | undefined): Promise<ToldPlace | Reply> {
-  return answered(host, async () => {
+async function looked(
+  host: PlaceHost,
+  holder: Holder,
+  known: TokenPlace | undefined,
+): Promise<ToldPlace | Reply> {
+  const work = async () => {
     const record = await recordOf(host, holder.saleId);
     if (!record) return problem('unknown_sale');
     return (await host.queue.look(record, holder.buyerId, known)) ?? problem('no_place');
-  });
+  };
+  try {
+    return await withTimeout(host.readDeadlineMs, work());
+  } catch (error) {
+    return failure(host, error);
+  }
 }
 
 interface Asked {
@@ -213,19 +236,6 @@ function refusalReply(refused: JoinRefusal): Reply {
 
 async function recordOf(host: PlaceHost, saleId: string): Promise<SaleRecord | undefined> {
   return SALE_ID_PATTERN.test(saleId) ? host.readRecord(saleId) : undefined;
-}
-
-/** @param failed the answer if the work fails or is late */
-async function answered<T>(
-  host: PlaceHost,
-  work: () => Promise<T | Reply>,
-  failed = () => UNAVAILABLE,
-): Promise<T | Reply> {
-  try {
-    return await withTimeout(host.readDeadlineMs, work());
-  } catch (error) {
-    return failure(host, error, failed());
-  }
 }
 
 function failure(host: PlaceHost, error: unknown, failed = UNAVAILABLE): Reply {
