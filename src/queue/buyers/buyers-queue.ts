@@ -108,11 +108,7 @@ export class BuyersQueue {
    * The buyer gives up its place, and its offer if it has one.
    * @returns the place that it leaves, or has left before; without a number as `look`. @throws Busy, or as `leaveQueue`
    */
-  async leave(
-    record: SaleRecord,
-    buyerId: string,
-    leaving: Leaving = {},
-  ): Promise<ToldPlace | undefined> {
+  async leave(record: SaleRecord, buyerId: string, leaving: Leaving = {}): Promise<ToldPlace | undefined> {
     const { db, guarded, applyReturn, fault } = this.#parts;
     const { id, queue } = record.sale;
     const left = await guarded(() => leaveQueue(db, id, buyerId, leaving));

@@ -2,7 +2,7 @@
  * A change that is held up on its way to Postgres, or by a lock there: once a buyer was told that its outcome is unknown, it can't take
  * effect any more, whatever has happened meanwhile at another node.
  */
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { type Database, openDatabase, rows } from '../../../src/postgres/database.ts';
 import { BY } from '../../support/author.ts';
 import { freshDatabase, freshPrefix, redisUrl, until } from '../../support/fixtures.ts';
@@ -37,6 +37,8 @@ afterAll(async () => {
   await db?.destroy();
   await proxy?.stop();
 });
+
+afterEach(() => proxy.release());
 
 let sales = 0;
 

@@ -72,6 +72,31 @@ onEachStore((stage) => {
       });
     });
 
+    test('is left, and stays left: a buyer who has come again leaves only the place whose token it sends', async () => {
+      const { node } = stage;
+      const id = await stage.sale({ ...QUEUE, startsAt: later() });
+      const first = (await join(node, id, 'anna')).body;
+      const bert = (await join(node, id, 'bert')).body;
+      const leave = (placeToken?: string) =>
+        ask(
+          node,
+          'DELETE',
+          id,
+          'anna',
+          placeToken === undefined ? {} : { headers: { 'place-token': placeToken } },
+        );
+      const left = { status: 200, body: { number: 1, state: 'left', reason: 'asked' } };
+      expect(await leave(first.placeToken)).toMatchObject(left);
+      expect(await leave()).toMatchObject(left);
+      const second = (await join(node, id, 'anna')).body;
+      expect(second).toMatchObject({ number: 3, state: 'waiting' });
+      expect(await leave(first.placeToken)).toMatchObject(left);
+      expect((await ask(node, 'GET', id, 'anna')).body).toMatchObject({ number: 3, state: 'waiting' });
+      // Another's token counts as none.
+      expect((await leave(bert.placeToken)).body).toMatchObject({ number: 3, state: 'left' });
+      expect((await ask(node, 'GET', id, 'bert')).body).toMatchObject({ number: 2, state: 'waiting' });
+    });
+
     test('is refused where there is nothing to wait for', async () => {
       const { node } = stage;
       const plain = await stage.sale();
@@ -341,7 +366,9 @@ test('a place may have been left if Postgres’ reply is lost: the answer is unk
   const databaseUrl = await freshDatabase();
   await using proxy = await TcpProxy.start(Number(new URL(databaseUrl).port));
   const stores = { redisUrl: redisUrl(), databaseUrl: proxy.through(databaseUrl), keyPrefix: freshPrefix() };
-  await using node = await startTestNode({ ...stores, env: ONE_WORKER });
+  // The answer comes when the leave can't take effect any more.
+  const env = { ...ONE_WORKER, REQUEST_DEADLINE_MS: '3000', TAKE_TIMEOUT_MS: '2500' };
+  await using node = await startTestNode({ ...stores, env });
   await node.ops.create({ id: 'tickets', stock: 1, queue: 'fifo', startsAt: later() }, BY.actor);
   await until(async () => (await join(node, 'tickets', 'anna')).status === 200, { what: 'anna has a place' });
   proxy.loseReplies((request) => request.includes('stockade_leave_queue'));

@@ -1,6 +1,8 @@
 import { Worker } from 'node:worker_threads';
 import { expect, test, vi } from 'vitest';
-import { withTimeout } from '../../../src/lib/with-timeout.ts';
+import { StockadeError } from '../../../src/engine/errors.ts';
+import { monotonicMs } from '../../../src/lib/monotonic.ts';
+import { ReplyLost, settled, withTimeout } from '../../../src/lib/with-timeout.ts';
 
 /** Answers what it is sent, and marks when the answer is on its way. */
 const ANSWERS = `
@@ -47,4 +49,22 @@ test('an answer that arrived while the event loop was blocked still counts', asy
   } finally {
     await worker.terminate();
   }
+});
+
+test.each([
+  ['is not answered in time', new StockadeError('timed_out', 'no answer within 50 ms')],
+  ['whose connection has failed', new ReplyLost(new Error('read ECONNRESET'))],
+])('a change that %s is open until its latest time', async (_, error) => {
+  const latestMs = monotonicMs() + 50;
+  await settled(error, latestMs);
+  expect(monotonicMs()).toBeGreaterThan(latestMs);
+});
+
+test.each([
+  ['was refused by the store', new Error('deadlock detected')],
+  ['was not begun', new StockadeError('busy', 'too many wait')],
+])('a change that %s is not open', async (_, error) => {
+  const began = monotonicMs();
+  await settled(error, began + 60_000);
+  expect(monotonicMs()).toBeLessThan(began + 30_000);
 });

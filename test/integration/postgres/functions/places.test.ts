@@ -223,6 +223,12 @@ describe('a buyer who leaves', () => {
       sql: 'SELECT to_jsonb(place) AS place, returned::integer FROM stockade_leave_queue($1, $2)',
       bindings: ['q', buyer],
     });
+  const leaveNamed = (number: number) =>
+    run(client, {
+      given: { sales: SALES, orders: ORDERS, places: WAITING },
+      sql: "SELECT to_jsonb(place) AS place FROM stockade_leave_queue('q', 'anna', $1)",
+      bindings: [number],
+    });
   const WAITING = PLACES.map((one) => (one.number === 3 ? { ...one, state: 'waiting' } : one));
   const placeNow = (more: Row) => ({ ...place(3, 'anna', { quantity: 1, given_at: -600 }), ...more });
 
@@ -232,6 +238,16 @@ describe('a buyer who leaves', () => {
     expect(written).toEqual({ places: { 'q 3': left } });
     expect(returned).toEqual([{ place: placeNow({ ...left, order_id: 11 }) }]);
     expect(events).toEqual([]);
+  });
+
+  it('gives up the place that it names', async () => {
+    const { written } = await leaveNamed(3);
+    expect(written).toEqual({ places: { 'q 3': { state: 'left', reason: 'asked', ended_at: 0 } } });
+  });
+
+  it('keeps its place if it names another one', async () => {
+    const { returned, written } = await leaveNamed(2);
+    expect([returned, written]).toEqual([[], {}]);
   });
 
   it('gives an offer back', async () => {
