@@ -13,7 +13,7 @@ import { Shop } from '../../support/shop/shop.ts';
 
 const ORDER = '1001';
 /** Long enough that a change is in Postgres by then, and waits. */
-const IN_TIME_MS = 1_000;
+const IN_TIME_MS = 2_000;
 
 let shop: Shop;
 let saleId: string;
