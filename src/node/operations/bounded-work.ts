@@ -38,6 +38,12 @@ if (OPERATION_DEADLINE_MS <= QUERY_TIMEOUT_MS) {
   );
 }
 
+/**
+ * How long a change may take effect in Postgres, if it can be bounded. Its statement is given up after QUERY_TIMEOUT_MS at the earliest, and
+ * a timer may come before its time.
+ */
+const CHANGE_MS = QUERY_TIMEOUT_MS - 1_000;
+
 /** Errors that answer the operator's request. They say nothing about the stores. */
 const ANSWERS = [
   InsufficientStock,
@@ -93,7 +99,7 @@ export class BoundedWork {
     work: (latestMs: number) => Promise<T>,
     { deadlineMs = this.bounds.operationMs, changes = false } = {},
   ): Promise<T> {
-    const latestMs = monotonicMs() + deadlineMs;
+    const latestMs = monotonicMs() + Math.min(deadlineMs, CHANGE_MS);
     const [end, abandoned] = [new AbortController(), new AbortController()];
     const working = changes ? work(latestMs) : endedBy(abandoned.signal, () => work(latestMs));
     try {

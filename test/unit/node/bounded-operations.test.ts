@@ -1,9 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import { InvalidInput, StaleGeneration } from '../../../src/engine/errors.ts';
 import { failure, isFault } from '../../../src/http/ops/faults.ts';
+import { monotonicMs } from '../../../src/lib/monotonic.ts';
 import { BoundedOperations } from '../../../src/node/operations/bounded-operations.ts';
+import { BoundedWork } from '../../../src/node/operations/bounded-work.ts';
 import { MetRebuild, OperationTimedOut, StoresAway } from '../../../src/operations/operation-faults.ts';
 import type { SaleOperations } from '../../../src/operations/sale-operations.ts';
+import { QUERY_TIMEOUT_MS } from '../../../src/postgres/database.ts';
 import { BY } from '../../support/author.ts';
 
 const BOUNDS = { operationMs: 40, verifyMs: 120, checkEveryMs: 10 };
@@ -46,6 +49,21 @@ describe('work that does not end', () => {
     expect(looks.times - looksOfList).toBeGreaterThan(looksOfList);
   });
 });
+
+test.each([
+  [40_000, QUERY_TIMEOUT_MS - 1],
+  [2_000, 2_000],
+])(
+  'a change within %i ms takes effect before anybody is told that it may have been made',
+  async (operationMs, most) => {
+    const watch = { away: async () => [], backendAway: async () => undefined };
+    const bounded = new BoundedWork(watch, { ...BOUNDS, operationMs });
+    const began = monotonicMs();
+    const latestMs = await bounded.run('pay', async (latest) => latest, { changes: true });
+    expect(latestMs - monotonicMs()).toBeLessThanOrEqual(most);
+    expect(latestMs - began).toBeGreaterThan(most - 1_000);
+  },
+);
 
 describe('work that fails', () => {
   const refused = new Error('connect ECONNREFUSED 127.0.0.1:5432');
