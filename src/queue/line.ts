@@ -2,11 +2,10 @@
  * The line of a queue: its places in the order in which they are served. A place's rank counts from 1. With `fifo` the rank is the
  * number. With `draw` the places that were given before the window opened have drawn ranks, and all later ones stand behind them.
  */
-import { numbers } from '../postgres/array-literal.ts';
 import { type Database, rows } from '../postgres/database.ts';
 import type { NumbersByRank, RanksByNumber } from './draw/drawn-order.ts';
 import type { Place } from './place.ts';
-import { readPlaces, readWaiting } from './places.ts';
+import { readPlaces, readWaiting, waitingAmong } from './places.ts';
 
 export interface Line {
   rankOf(number: number): number;
@@ -92,10 +91,10 @@ export class DrawnLine implements Line {
   async rankBehind(db: Database, afterRank: number, ahead: number): Promise<number | undefined> {
     let left = ahead;
     for (let after = afterRank; after < this.#entries; after += RANKS_AT_ONCE) {
-      const waiting = await this.#waitingNumbers(db, this.#numbersBehind(after));
-      if (waiting.length > left)
-        return waiting.map((number) => this.rankOf(number)).sort((a, b) => a - b)[left];
-      left -= waiting.length;
+      const waiting = await waitingAmong(db, this.#saleId, this.#numbersBehind(after));
+      if (waiting.size > left)
+        return [...waiting].map((number) => this.rankOf(number)).sort((a, b) => a - b)[left];
+      left -= waiting.size;
     }
     return this.#behind.rankBehind(db, Math.max(afterRank, this.#entries), left);
   }
@@ -107,15 +106,5 @@ export class DrawnLine implements Line {
 
   #inOrder(places: readonly Place[]): Place[] {
     return places.toSorted((a, b) => this.rankOf(a.number) - this.rankOf(b.number));
-  }
-
-  async #waitingNumbers(db: Database, of: readonly number[]): Promise<number[]> {
-    const found = await rows<{ number: string }>(
-      db,
-      `SELECT p.number::text FROM unnest(?::bigint[]) AS n (number) CROSS JOIN LATERAL (SELECT number FROM places
-         WHERE sale_id = ? AND number = n.number AND state = 'waiting' LIMIT 1) AS p`,
-      [numbers(of), this.#saleId],
-    );
-    return found.map((row) => Number(row.number));
   }
 }

@@ -113,6 +113,22 @@ export async function readWaiting(
   return found.map(placeOf);
 }
 
+/** Those of the places that wait. @param wanted no two the same */
+export async function waitingAmong(
+  db: Database,
+  saleId: string,
+  wanted: readonly number[],
+): Promise<ReadonlySet<number>> {
+  if (wanted.length === 0) return new Set();
+  const found = await rows<{ number: string }>(
+    db,
+    `SELECT p.number::text FROM unnest(?::bigint[]) AS n (number) CROSS JOIN LATERAL (SELECT number FROM places
+       WHERE sale_id = ? AND number = n.number AND state = 'waiting' LIMIT 1) AS p`,
+    [numbers(wanted), saleId],
+  );
+  return new Set(found.map(({ number }) => Number(number)));
+}
+
 export interface Left {
   readonly place: Place;
   /** The order whose units come back. The caller applies the return (orders/returns.ts); otherwise sync does. */

@@ -30,15 +30,21 @@ const COUNTS = `period BETWEEN ${PERIOD} - 1 AND ${PERIOD} + 1`;
 export class PresentPlaces {
   /** Everybody counts as present, also the numbers of places that wait no longer. */
   readonly isEverybody: boolean;
-  readonly #pages: ReadonlyMap<number, string>;
+  readonly #pages: ReadonlyMap<number, string> | undefined;
 
-  constructor(pages: ReadonlyMap<number, string>, isEverybody: boolean) {
+  /** @param pages `undefined`: nobody notes who was heard of */
+  constructor(pages: ReadonlyMap<number, string> | undefined, isEverybody: boolean) {
     this.#pages = pages;
     this.isEverybody = isEverybody;
   }
 
   has(number: number): boolean {
-    return this.isEverybody || this.#pages.get(pageOf(number))?.[bitOf(number)] === '1';
+    return this.isEverybody || this.#pages?.get(pageOf(number))?.[bitOf(number)] === '1';
+  }
+
+  /** Only those that were heard of, also while all others count as present too; `undefined` if that is not noted. */
+  get heardOf(): PresentPlaces | undefined {
+    return this.#pages && new PresentPlaces(this.#pages, false);
   }
 
   /** How many of the numbers after `after` and before `before` are present. */
@@ -47,7 +53,7 @@ export class PresentPlaces {
     let present = 0;
     for (let number = after + 1; number < before; ) {
       const end = Math.min(before, (pageOf(number) + 1) * PAGE_PLACES + 1);
-      const page = this.#pages.get(pageOf(number));
+      const page = this.#pages?.get(pageOf(number));
       if (page) for (let n = number; n < end; n++) if (page[bitOf(n)] === '1') present++;
       number = end;
     }
@@ -56,7 +62,7 @@ export class PresentPlaces {
 }
 
 /** Nobody can be absent: for a queue whose `presenceSeconds` is 0. */
-export const EVERYBODY = new PresentPlaces(new Map(), true);
+export const EVERYBODY = new PresentPlaces(undefined, true);
 
 /** Sets the bits of these places, in the present period. @param presenceSeconds at least 1 */
 export async function markPresent(

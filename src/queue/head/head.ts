@@ -15,14 +15,14 @@ import type { SaleLocks } from '../../postgres/sale-locks.ts';
 import { decodeSale, type RawSale, type SaleRow } from '../../sales/sale-rows.ts';
 import { makeDraw, orderOf } from '../drawing.ts';
 import { DrawnLine, FifoLine, type Line } from '../line.ts';
-import { EVERYBODY, judgePresent, type PresentPlaces, tidyPresence } from '../presence.ts';
-import { rankBehindPresent } from '../present-ranks.ts';
+import { EVERYBODY, judgePresent, tidyPresence } from '../presence.ts';
 import { NEAR_RANKS, type QueueState, readQueue } from '../queue-state.ts';
 import { endAbsentees } from './absentees.ts';
 import { HandedOut } from './handed-out.ts';
 import type { HeadEvents } from './head-events.ts';
 import { Pace } from './pace.ts';
 import { offerUnits, type RoundOf } from './round.ts';
+import { type Standing, writeStanding } from './standing.ts';
 
 /** From one round to the next. Units that come back wait for at most two of them. */
 const EVERY_MS = 250;
@@ -216,62 +216,6 @@ export class QueueHead {
     for (const map of [this.#paces, this.#reportedAt, this.#lines, this.#turns, this.#begun])
       for (const saleId of map.keys()) if (!known.has(saleId)) map.delete(saleId);
   }
-}
-
-interface Standing {
-  readonly line: Line;
-  readonly present: PresentPlaces;
-  /** Offers made in this round. */
-  readonly made: number;
-  /** Units that nobody has after this round. */
-  readonly free: number;
-}
-
-/** Writes nothing if the places were drawn since the queue was read, or the sale was deleted and made again: its ranks are others now. */
-async function writeStanding(
-  db: Database,
-  { saleId, head, lastNumber, draw }: QueueState,
-  { line, present, made, free }: Standing,
-): Promise<void> {
-  const first = await line.rankBehind(db, head, 0);
-  const [offered] = await rows<{ units: string }>(
-    db,
-    `SELECT coalesce(sum(o.quantity), 0)::text AS units FROM places p JOIN orders o ON o.order_id = p.order_id
-     WHERE p.sale_id = ? AND p.state = 'offered'`,
-    [saleId],
-  );
-  const coming = free + Number(offered!.units);
-  const hopelessFrom =
-    first === undefined
-      ? undefined
-      : await hopelessRank(db, line, present, { first, last: lastNumber }, coming);
-  await db.raw(
-    `UPDATE queues SET head = ?, hopeless_from = ?, free_units = ?,
-       offers_made = offers_made + ?, told_at = now()
-     WHERE sale_id = ? AND seed = ? AND entries_hash IS NOT DISTINCT FROM ?`,
-    [
-      // If nobody waits: up to the number that was the last when the round began. A place that was given since then waits.
-      first === undefined ? lastNumber : first - 1,
-      ...[hopelessFrom ?? null, free, made],
-      ...[saleId, Buffer.from(draw.seed), draw.drawn?.entriesHash ?? null],
-    ],
-  );
-}
-
-/**
- * The first hopeless rank: the present places before it, each of which wants one unit at least, could take all coming units.
- * `undefined`: none is hopeless.
- */
-async function hopelessRank(
-  db: Database,
-  line: Line,
-  present: PresentPlaces,
-  { first, last }: { readonly first: number; readonly last: number },
-  coming: number,
-): Promise<number | undefined> {
-  // The bits would not tell which places wait no longer.
-  if (present.isEverybody) return line.rankBehind(db, first - 1, coming);
-  return rankBehindPresent(line, present, { after: first - 1, last }, coming);
 }
 
 /** A sale whose queue the head serves. */

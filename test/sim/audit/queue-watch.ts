@@ -11,6 +11,7 @@ import { time } from '../machines/virtual-time.ts';
 import type { World } from '../machines/world.ts';
 import type { Truth } from './books.ts';
 import { entriesHashOf, ranksOf } from './drawn-ranks.ts';
+import { Hopes } from './hopes.ts';
 
 export interface PlaceTruth {
   readonly number: number;
@@ -102,6 +103,7 @@ export class QueueWatch {
   /** When a buyer's presence was noted: by number, the times before and after. */
   readonly #marks = new Map<number, { since: number; until: number }[]>();
   readonly #given = new Map<number, number>();
+  readonly #hopes = new Hopes();
   readonly #overtaken = new Map<number, { at: number; by: number }>();
   /** When each buyer was last seen to hold as many units. */
   readonly #held = new Map<string, Map<number, number>>();
@@ -164,6 +166,7 @@ export class QueueWatch {
     if (this.isCalm) this.#checkOvertaken(now);
     else this.#overtaken.clear();
     this.#noteHeld(sale);
+    this.#checkHopes(sale, now, before);
     if (!now.isOn) this.#wasOff = true;
     if (sale.state === 'paused') this.#pausedAt = time.now;
     this.#state = sale.state;
@@ -202,6 +205,14 @@ export class QueueWatch {
     const draw = { saleId, seed, saltKey, buyers };
     if (entriesHash !== entriesHashOf(draw)) this.#fail(`draw: ${told} instead of ${entriesHashOf(draw)}`);
     this.#ranks = ranksOf(draw);
+    this.#hopes.drawn();
+  }
+
+  /** With presence, those who are absent don't count, and the head does not tell who that is. */
+  #checkHopes(sale: Truth, now: QueueTruth, before: QueueTruth | undefined): void {
+    if (now.presenceMs > 0) return;
+    const wrong = this.#hopes.check(sale, now, before, this.waiting(), (number) => this.rankOf(number));
+    if (wrong !== undefined) this.#fail(`Q5: ${wrong}`);
   }
 
   #checkNumbers({ places, lastNumber, head }: QueueTruth, before: QueueTruth | undefined): void {

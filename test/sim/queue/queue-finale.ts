@@ -3,7 +3,7 @@
  * and the head tells from which place on nothing can come. Then the queue is turned off, and the sale sells its last units.
  */
 import type { SaleChange } from '../../../src/engine/sale/sale-change.ts';
-import type { QueueTruth } from '../audit/queue-watch.ts';
+import { offeredUnits } from '../audit/hopes.ts';
 import { type FinaleParts, LOOK_EVERY_MS, MAX_ASKED, settle } from '../ending/calm.ts';
 import { time } from '../machines/virtual-time.ts';
 import type { People } from './people.ts';
@@ -105,11 +105,4 @@ async function checkHopeless({ auditor, scenario, pass, world }: FinaleParts): P
         `Q5: ${coming} units may come, hopeless are those from ${told.hopelessFrom} on, not ${right}: ${JSON.stringify(told.places)}`,
       );
   }
-}
-
-function offeredUnits({ places, orders }: QueueTruth): number {
-  return places.reduce(
-    (sum, { state, order }) => sum + (state === 'offered' ? (orders[order!]?.units ?? 0) : 0),
-    0,
-  );
 }

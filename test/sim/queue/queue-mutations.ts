@@ -5,6 +5,7 @@ const SQL = 'src/postgres/migrations/023-queue.sql';
 const ACCEPT = 'src/postgres/migrations/028-accept-offer.sql';
 const AFTERMATH = 'src/postgres/migrations/024-queue-aftermath.sql';
 const HEAD = 'src/queue/head/head.ts';
+const STANDING = 'src/queue/head/standing.ts';
 const PRESENCE = 'src/queue/presence.ts';
 
 export const QUEUE_MUTATIONS: readonly Mutation[] = [
@@ -27,7 +28,7 @@ export const QUEUE_MUTATIONS: readonly Mutation[] = [
   {
     name: 'queue: the head goes behind places that were given meanwhile',
     conditions: 'restlessQueue',
-    edits: [{ file: HEAD, find: 'SET head = ?,', replace: 'SET head = greatest(?, last_number),' }],
+    edits: [{ file: STANDING, find: 'SET head = ?,', replace: 'SET head = greatest(?, last_number),' }],
   },
   {
     name: 'queue: numbers are compared as texts',
@@ -44,19 +45,22 @@ export const QUEUE_MUTATIONS: readonly Mutation[] = [
   {
     name: 'queue: free units give no hope',
     conditions: 'restlessQueue',
-    edits: [
-      {
-        file: HEAD,
-        find: 'const coming = free + Number(offered!.units);',
-        replace: 'const coming = Number(offered!.units);',
-      },
-    ],
+    edits: [{ file: STANDING, find: 'SELECT (s.stock + (', replace: 'SELECT (0 + (' }],
   },
   {
     name: 'queue: units of offers give no hope',
     conditions: 'restlessQueue',
+    edits: [{ file: STANDING, find: 'coalesce(sum(o.quantity), 0) FROM', replace: '0 FROM' }],
+  },
+  {
+    name: 'queue: units that are taken and not committed give no hope',
+    conditions: 'restlessQueue',
     edits: [
-      { file: HEAD, find: 'const coming = free + Number(offered!.units);', replace: 'const coming = free;' },
+      {
+        file: STANDING,
+        find: 'SELECT (s.stock + (',
+        replace: 'SELECT (coalesce(q.free_units, s.stock) + (',
+      },
     ],
   },
   {

@@ -1,0 +1,101 @@
+/** Nobody is told that a place is hopeless while a unit may still come to it, by what is known. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { rows } from '../../../src/postgres/database.ts';
+import { acceptOffer } from '../../../src/queue/offers.ts';
+import { markPresent, tidyPresence } from '../../../src/queue/presence.ts';
+import { readQueue } from '../../../src/queue/queue-state.ts';
+import { until } from '../../support/fixtures.ts';
+import { offered, QUEUE, queued, untilStates } from '../../support/shop/queue.ts';
+import { Shop } from '../../support/shop/shop.ts';
+
+const SECONDS = 3_600;
+let shop: Shop;
+
+beforeAll(async () => {
+  shop = await Shop.open();
+});
+
+afterAll(() => shop[Symbol.asyncDispose]());
+
+const take = async () => (await shop.startEngine({ requestDeadlineMs: 500 })).take;
+const queueOf = async (saleId: string) => (await readQueue(shop.db, saleId))!;
+
+/** The head has told once more, and all that it had read before was at least as old as this call. */
+async function toldAgain(saleId: string): Promise<void> {
+  for (let i = 0; i < 2; i++) {
+    const before = (await queueOf(saleId)).toldAt?.getTime() ?? 0;
+    await until(async () => ((await queueOf(saleId)).toldAt?.getTime() ?? 0) > before, {
+      what: 'the head tells again',
+    });
+  }
+}
+
+/** As if only these had been heard of for a long time. */
+async function heardOf(saleId: string, numbers: readonly number[]): Promise<void> {
+  await rows(shop.db, 'DELETE FROM queue_presence WHERE sale_id = ?', [saleId]);
+  await markPresent(shop.db, saleId, SECONDS, numbers);
+  await tidyPresence(shop.db, saleId, SECONDS);
+  await rows(shop.db, "UPDATE queue_presence SET since = now() - interval '1 day' WHERE sale_id = ?", [
+    saleId,
+  ]);
+}
+
+test('units that are taken for offers and not committed may come to the places that they are taken for', async () => {
+  const { id } = await shop.sell({ stock: 2, ...QUEUE });
+  await queued(shop, id, ['anna', 'bert', 'carl']);
+  const head = shop.startHead(await take());
+  await until(async () => (await queueOf(id)).freeUnits === 0, { what: 'the head has seen its own takes' });
+  expect(await queueOf(id)).toMatchObject({ head: 0, hopelessFrom: 3 });
+  await head.stop();
+});
+
+test('units that were given back may come, also before their segment has them', async () => {
+  const { id } = await shop.sell({ stock: 1, ...QUEUE });
+  await queued(shop, id, ['anna', 'bert', 'carl']);
+  const sync = await shop.startSync();
+  const head = shop.startHead(await take());
+  const orderId = await offered(shop, id, 'anna');
+  await sync.stop();
+  await acceptOffer(shop.db, { orderId, buyerId: 'anna', quantity: 1 });
+  await toldAgain(id);
+  expect(await queueOf(id)).toMatchObject({ freeUnits: 0, hopelessFrom: 2 });
+  // Nobody applies the return.
+  await rows(shop.db, "SELECT stockade_give_back(ARRAY[?::bigint], 'cancelled')", [orderId]);
+  await toldAgain(id);
+  expect(await queueOf(id)).toMatchObject({ freeUnits: 0, hopelessFrom: 3 });
+  await head.stop();
+});
+
+test('while everybody counts as present, only those who were heard of take others’ hope', async () => {
+  const { id } = await shop.sell({ stock: 1, ...QUEUE, presenceSeconds: SECONDS });
+  await queued(shop, id, ['anna', 'bert', 'carl', 'dora']);
+  await heardOf(id, [1, 3, 4]);
+  await rows(shop.db, 'DELETE FROM queue_presence WHERE sale_id = ? AND period < 0', [id]);
+  const sync = await shop.startSync();
+  const head = shop.startHead(await take());
+  await untilStates(shop, id, { anna: 'offered', bert: 'waiting' });
+  await toldAgain(id);
+  expect(await queueOf(id)).toMatchObject({ head: 1, hopelessFrom: 4 });
+  await head.stop();
+  await sync.stop();
+});
+
+test('those who have bought behind the first place that waits take nobody’s hope', async () => {
+  const { id } = await shop.sell({
+    ...{ stock: 4, ...QUEUE, presenceSeconds: SECONDS },
+    ...{ fit: 'pass', perBuyerLimit: 5 },
+  });
+  await queued(shop, id, ['anna'], 5);
+  await queued(shop, id, ['bert', 'carl', 'dora', 'emil', 'fred', 'gina', 'hans']);
+  await heardOf(id, [1, 2, 3, 4, 5, 6, 7, 8]);
+  const sync = await shop.startSync();
+  const head = shop.startHead(await take());
+  await untilStates(shop, id, { anna: 'waiting', bert: 'offered', emil: 'offered', fred: 'waiting' });
+  const orderId = await offered(shop, id, 'bert');
+  await acceptOffer(shop.db, { orderId, buyerId: 'bert', quantity: 1 });
+  await toldAgain(id);
+  // Three offers could come back: one of their units may be anna's, then come fred and gina.
+  expect(await queueOf(id)).toMatchObject({ head: 0, hopelessFrom: 8 });
+  await head.stop();
+  await sync.stop();
+});
