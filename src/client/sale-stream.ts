@@ -4,6 +4,8 @@
  *   connect ──event `sale` or `place`─────────────────> an update
  *     │     ──event `end`, or no such sale────────────> the last update
  *     │     ──the connection breaks, or is silent─────> one update `interrupted`, pause, connect again
+ *     │     ──event `unavailable`: the node knows no──> the same: another node may know more
+ *     │       more how the place stands
  *     └──refused for now: busy, too many requests …───> the same, with a pause as long as Retry-After says
  *
  * The pause doubles with each attempt that brings no event, up to half a minute. It is random, so that the listeners of a node
@@ -109,6 +111,10 @@ async function* follow<Update extends SaleUpdate | PlaceUpdate>(
       } else {
         for await (const { event, data, retry } of eventsIn(opened.body, () => connection.heard())) {
           if (retry !== undefined) retryMs = Number(retry) || retryMs;
+          if (event === 'unavailable') {
+            detail = 'the node does not know now how the place stands';
+            break;
+          }
           if (event !== stream.kind && event !== 'end') continue;
           const value = JSON.parse(data ?? '');
           if (event === 'end') return yield { code: 'ended', reason: value.reason } as Update;

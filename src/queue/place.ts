@@ -29,6 +29,8 @@ export interface Place {
   readonly offeredUntil: Date | undefined;
   /** Units of its offer, which may be fewer than it wanted; only while it is offered. */
   readonly offeredUnits: number | undefined;
+  /** It waits, and its sale has ended some time ago, so that it gets no offer any more. `undefined`: that was not asked. */
+  readonly isOver?: boolean | undefined;
 }
 
 /** What a buyer asks for. */

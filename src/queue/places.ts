@@ -23,11 +23,20 @@ interface RawPlace {
   order_id: string | null;
   offered_until: Date | null;
   offered_units: number | null;
+  is_over?: boolean;
 }
 
 const COLUMNS = `p.sale_id, p.number::text, p.buyer_id, p.quantity, p.state, p.reason, p.order_id::text,
   CASE p.state WHEN 'offered' THEN (SELECT o.expires_at FROM orders o WHERE o.order_id = p.order_id) END AS offered_until,
   CASE p.state WHEN 'offered' THEN (SELECT o.quantity FROM orders o WHERE o.order_id = p.order_id) END AS offered_units`;
+
+/**
+ * After the end of the window an offer may still be committed by a transaction that had looked at the clock just before it. None takes
+ * as long as this.
+ */
+const COMMIT_S = 5;
+const IS_OVER = `EXISTS (SELECT 1 FROM sales s
+  WHERE s.id = p.sale_id AND s.ends_at <= now() - ${COMMIT_S} * interval '1 second') AS is_over`;
 
 function placeOf(row: RawPlace): Place {
   return {
@@ -40,6 +49,7 @@ function placeOf(row: RawPlace): Place {
     orderId: row.order_id ?? undefined,
     offeredUntil: row.offered_until ?? undefined,
     offeredUnits: row.offered_units ?? undefined,
+    isOver: row.is_over,
   };
 }
 
@@ -72,7 +82,7 @@ export async function givePlaces(
 
 /** The buyer's place that waits or has an offer; without one, the newest of those that have ended. */
 export async function readPlaceOf(db: Database, saleId: string, buyerId: string): Promise<Place | undefined> {
-  const of = `SELECT ${COLUMNS} FROM places p WHERE p.sale_id = ? AND p.buyer_id = ?`;
+  const of = `SELECT ${COLUMNS}, ${IS_OVER} FROM places p WHERE p.sale_id = ? AND p.buyer_id = ?`;
   const [live] = await rows<RawPlace>(db, `${of} AND p.state IN ('waiting', 'offered')`, [saleId, buyerId]);
   if (live) return placeOf(live);
   const [ended] = await rows<RawPlace>(

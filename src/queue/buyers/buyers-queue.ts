@@ -83,7 +83,7 @@ export class BuyersQueue {
    * The buyer's place now; the newest one, if it has several that have ended.
    * @param known what its place token says
    * @returns `undefined` if it has none
-   * @throws Busy, or the database's error
+   * @throws Busy, the database's error, or StockadeError if Postgres was not read lately
    */
   async look(
     record: SaleRecord,
@@ -94,8 +94,8 @@ export class BuyersQueue {
     const { id } = record.sale;
     if (known && isServed(record)) {
       const { watch, reads } = this.#watch(record);
-      await watch.ready();
       watch.heard(known.number);
+      await watch.ready();
       if (!watch.mustRead(known.number)) return watch.tell(known);
       const place = await reads.read(known.number);
       if (place?.buyerId === buyerId) return this.#tell(record, place);
@@ -142,7 +142,7 @@ export class BuyersQueue {
 
   async #tell(record: SaleRecord, place: Place): Promise<ToldPlace> {
     if (place.state !== 'waiting') return toldEnd(place);
-    if (!isServed(record)) return toldClosed(place);
+    if (isOver(record, place)) return toldClosed(place);
     const { watch } = this.#watch(record);
     if (!watch.isReady) await withTimeout(this.#parts.deadlineMs, watch.ready());
     watch.heard(place.number);
@@ -173,7 +173,15 @@ export class BuyersQueue {
   }
 }
 
-/** Whether those who wait may still get an offer. */
+/**
+ * Whether a place that waits gets no offer any more. A queue is turned off, and a sale closed, in Postgres first, and from then on no offer
+ * is committed. The end of the window is read from the clock that decides about offers, because this one may be ahead of it.
+ */
+function isOver({ sale, state }: SaleRecord, place: Place): boolean {
+  return sale.queue === undefined || state === 'closed' || place.isOver === true;
+}
+
+/** Whether those who wait may still get an offer, by this node's clock. */
 function isServed({ sale, state }: SaleRecord): boolean {
   return (
     sale.queue !== undefined && state !== 'closed' && (sale.endsAt === undefined || Date.now() < sale.endsAt)

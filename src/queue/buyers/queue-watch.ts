@@ -10,10 +10,16 @@
  * head has stored.
  *
  * Those who ask are present. Their marks are collected, and written once a second. If a write fails, the next round writes them.
+ *
+ * A process that is cut off from Postgres must not go on telling what it has read: other processes do not hear of its people, who may
+ * lose their places meanwhile. So what was read more than MAX_AGE_MS ago is told to nobody. The rounds go on, and those who ask are
+ * noted all the same.
  */
 import type { QueueSettings, SaleRecord } from '../../engine/contract.ts';
+import { StockadeError } from '../../engine/errors.ts';
 import { monotonicMs } from '../../lib/monotonic.ts';
 import { Rounds } from '../../lib/rounds.ts';
+import { withTimeout } from '../../lib/with-timeout.ts';
 import type { Database } from '../../postgres/database.ts';
 import { entrySalt } from '../draw/entry-digest.ts';
 import { orderOf } from '../drawing.ts';
@@ -26,6 +32,8 @@ import { PeopleAhead } from './people-ahead.ts';
 import type { ToldPlace, WaitingPlace } from './place-view.ts';
 
 export const EVERY_MS = 1_000;
+/** What was read before is not told any more. Some rounds may fail, and a busy machine may be late. */
+export const MAX_AGE_MS = 5 * EVERY_MS;
 const IDLE_MS = 15_000;
 
 export interface QueueWatchParts {
@@ -38,6 +46,8 @@ export interface QueueWatchParts {
 }
 
 interface Picture {
+  /** Before the read, by a clock that is never set back. */
+  readonly readAtMs: number;
   readonly state: QueueState;
   /** `undefined` before the draw. */
   readonly line: Line | undefined;
@@ -71,15 +81,17 @@ export class QueueWatch {
     this.#rounds.start();
   }
 
-  /** Whether there is something to tell. */
+  /** Whether there is something to tell that is not too old. */
   get isReady(): boolean {
-    return this.#picture !== undefined;
+    return this.#picture !== undefined && monotonicMs() - this.#picture.readAtMs <= MAX_AGE_MS;
   }
 
-  /** Resolves when there is something to tell. @throws the database's error */
+  /** Resolves when there is something to tell. @throws the database's error; StockadeError if all that was read is too old */
   async ready(): Promise<void> {
     this.#askedAt = monotonicMs();
-    if (this.#picture) return;
+    if (this.isReady) return;
+    // The next round reads. If each who asks did so, a Postgres that does not answer would be asked without a pause.
+    if (this.#picture) throw new StockadeError('unavailable', 'the queue was not read lately');
     this.#first ??= this.#read().finally(() => {
       this.#first = undefined;
     });
@@ -141,9 +153,14 @@ export class QueueWatch {
       this.#parts.forgotten();
       return false;
     }
+    // A connection that hangs must not keep the next round from another one.
+    await withTimeout(MAX_AGE_MS, this.#exchange());
+    return false;
+  }
+
+  async #exchange(): Promise<void> {
     await this.#writeMarks();
     await this.#read();
-    return false;
   }
 
   async #writeMarks(): Promise<void> {
@@ -167,12 +184,15 @@ export class QueueWatch {
   async #read(): Promise<void> {
     const { db } = this.#parts;
     const saleId = this.record.sale.id;
+    const readAtMs = monotonicMs();
     const state = await readQueue(db, saleId);
     // The row is written when a sale gets its queue, before any node knows of the queue.
     if (!state) throw new Error(`the queue of sale ${saleId} is missing in Postgres`);
     const line = await this.#lineOf(state);
     this.#rate.note(monotonicMs(), state.offersMade, isMoving(state, this.record));
-    this.#picture = { state, line, ahead: await this.#peopleAhead(state, line) };
+    const picture = { readAtMs, state, line, ahead: await this.#peopleAhead(state, line) };
+    // A read that was late may end after the next one.
+    if (!this.#picture || this.#picture.readAtMs < readAtMs) this.#picture = picture;
   }
 
   async #lineOf({ saleId, draw }: QueueState): Promise<Line | undefined> {

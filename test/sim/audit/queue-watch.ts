@@ -162,7 +162,7 @@ export class QueueWatch {
       if (!was) this.#given.set(place.number, time.now);
       if (was && was.state !== place.state) this.#checkStep(was, place, now, before!);
     }
-    this.#checkOrders(now);
+    this.#checkOrders(now, sale);
     if (this.isCalm) this.#checkOvertaken(now);
     else this.#overtaken.clear();
     this.#noteHeld(sale);
@@ -268,7 +268,7 @@ export class QueueWatch {
       this.#fail(`Q2: place ${number} has left, and ${buyer} did not ask for that`);
     if (is.state === 'left' && is.reason === 'limit') this.#checkLimit(is);
     if (is.state === 'left' && is.reason === 'absent') this.#checkAbsent(is, before);
-    if (is.state === 'offered') this.#checkOffered(is, now);
+    if (is.state === 'offered') this.#checkOffered(is, now, before);
   }
 
   #checkAccepted(number: number, offer: OrderTruth, order: OrderTruth, { payMs }: QueueTruth): void {
@@ -301,8 +301,11 @@ export class QueueWatch {
 
   #checkOffered(
     { number, quantity }: PlaceTruth,
-    { places, fit, presenceMs, opensAt, order, isDrawn }: QueueTruth,
+    { places, fit, presenceMs, opensAt, order, isDrawn, isOn }: QueueTruth,
+    before: QueueTruth,
   ): void {
+    if ((!isOn && !before.isOn) || this.#state === 'closed')
+      this.#fail(`Q4: place ${number} gets an offer, and may have been told that it is closed`);
     if (opensAt > this.#latest + ROUNDING_MS)
       this.#fail(`Q2: place ${number} gets an offer ${opensAt - this.#latest} ms before the window opens`);
     if (order === 'draw' && !isDrawn) this.#fail(`Q2: place ${number} gets an offer before the draw`);
@@ -334,7 +337,8 @@ export class QueueWatch {
   }
 
   /** While there is a queue, each order is that of a place. */
-  #checkOrders({ places, orders }: QueueTruth): void {
+  #checkOrders({ places, orders, isOn }: QueueTruth, { state }: Truth): void {
+    const wasOver = this.#wasOff || !isOn || state === 'closed';
     const ofPlaces = new Set(places.map(({ order }) => order));
     for (const [id, { status, key, buyer, units }] of Object.entries(orders)) {
       if (status !== 'rejected') {
@@ -343,7 +347,7 @@ export class QueueWatch {
         continue;
       }
       const place = places[placeOfKey(key) - 1];
-      const isOver = !place || place.state === 'left' || place.state === 'lapsed';
+      const isOver = !place || place.state === 'left' || place.state === 'lapsed' || wasOver;
       if (!isOver && !this.#everLost())
         this.#fail(`Q1: an order for place ${place.number} was refused, and the place is ${place.state}`);
     }

@@ -145,6 +145,31 @@ test('a place is followed in the same way, with its token', async () => {
   ]);
 });
 
+test('a node that does not know how the place stands is left for another one, perhaps', async () => {
+  const place = { saleId: 'web', number: 3, state: 'waiting' };
+  const told: object[] = [];
+  const abort = new AbortController();
+  const run = async () => {
+    for await (const update of client().followPlace('web', 'p1.3.1.mac', { signal: abort.signal }))
+      told.push(update);
+  };
+  const done = run().catch(() => {});
+  await pass();
+  answers[0]!.send(`retry: 2000\nevent: place\ndata: ${JSON.stringify(place)}\n\n`);
+  answers[0]!.send('event: unavailable\ndata: {"code":"unavailable"}\n\n');
+  await pass(2_000);
+  expect(answers).toHaveLength(2);
+  answers[1]!.send(`event: place\ndata: ${JSON.stringify(place)}\n\n`);
+  await pass();
+  expect(told).toEqual([
+    { code: 'found', place },
+    { code: 'interrupted', detail: 'the node does not know now how the place stands' },
+    { code: 'found', place },
+  ]);
+  abort.abort();
+  await done;
+});
+
 test('a stream that ends or breaks is opened again, after the time that the node has named', async () => {
   follow();
   await pass();

@@ -7,7 +7,9 @@
  *                                  │  ──it waits no more, and has no offer──> last event, the stream ends
  *                                  └──the last listener leaves──> nothing is looked up
  *
- * A listener is present as long as its stream is open. If a place can't be looked up, its listener hears comments until it can.
+ * A listener is present as long as its stream is open. If a place can't be looked up for a moment, its listener hears comments. After
+ * UNSURE_MS it is sent the event `unavailable`, once: what it was told may be out of date, and another node may know more. When the place
+ * can be looked up again, it is told again.
  * What holds for all listeners is in http/streams/listeners.ts.
  */
 import type { TokenPlace } from '../../../admission/place-token.ts';
@@ -31,6 +33,9 @@ import { type Holder, placeJson } from './place-reply.ts';
 import type { PlaceHost } from './place-route.ts';
 
 const EVERY_MS = 1_000;
+/** After this time without a look at its place, a listener is told so. */
+const UNSURE_MS = 2 * EVERY_MS;
+const UNAVAILABLE = Buffer.from('event: unavailable\ndata: {"code":"unavailable"}\n\n');
 
 /** One listener. */
 interface Told {
@@ -38,8 +43,10 @@ interface Told {
   readonly holder: Holder;
   readonly known: TokenPlace;
   readonly placeToken: string;
-  /** The data of the last event. */
-  seen: string;
+  /** The data of the last event; `undefined`: the place could not be looked up since. */
+  seen: string | undefined;
+  /** When the place was looked up last. */
+  knownAt: number;
   spokeAt: number;
 }
 
@@ -67,7 +74,8 @@ export class LivePlaces {
     const seen = dataOf(this.#host, { holder, placeToken }, place);
     const { number, quantity } = place;
     const known = { number, quantity };
-    const told = { listener, holder, known, placeToken, seen, spokeAt: monotonicMs() };
+    const now = monotonicMs();
+    const told: Told = { listener, holder, known, placeToken, seen, knownAt: now, spokeAt: now };
     const isLast = hasEnded(place);
     const sale = isLast ? undefined : this.#saleOf(holder.saleId);
     sale?.add(told);
@@ -139,14 +147,18 @@ class LivePlacesOfSale {
   async #tellPart(part: readonly Told[], record: SaleRecord | undefined | null): Promise<void> {
     const telling = Promise.all(part.map((told) => this.#tell(told, record)));
     // One limit for all of them: a timer for each of thousands would cost more than to look in memory.
-    await withTimeout(this.#host.readDeadlineMs, telling).catch((error) => this.#failed(error));
+    await withTimeout(this.#host.readDeadlineMs, telling).catch((error) => {
+      this.#failed(error);
+      for (const told of part) unsure(told);
+    });
   }
 
   /** @param record `undefined`: there is no such sale any more; `null`: it can't be read */
   async #tell(told: Told, record: SaleRecord | undefined | null): Promise<void> {
     if (record === undefined) return last(told, endEvent('unknown_sale'));
     const place = record === null ? undefined : await this.#look(told, record);
-    if (!place) return remind(told);
+    if (!place) return unsure(told);
+    told.knownAt = monotonicMs();
     const data = dataOf(this.#host, told, place);
     if (hasEnded(place)) return last(told, `${placeEvent(data)}${endEvent(place.state)}`);
     if (data === told.seen) return remind(told);
@@ -166,6 +178,13 @@ class LivePlacesOfSale {
   #failed(error: unknown): void {
     if (!(error instanceof StockadeError)) this.#host.fault(error);
   }
+}
+
+/** The place of this listener could not be looked up now. */
+function unsure(told: Told): void {
+  if (told.seen === undefined || monotonicMs() - told.knownAt < UNSURE_MS) return remind(told);
+  told.seen = undefined;
+  send(told, UNAVAILABLE);
 }
 
 /** Says something to a listener that has heard nothing for some time. */
