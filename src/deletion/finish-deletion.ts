@@ -121,6 +121,7 @@ async function deleteRest(trx: Knex.Transaction, sale: DeletedSale): Promise<boo
   await trx.raw('DELETE FROM segment_cursors WHERE sale_id = ?', [saleId]);
   await trx.raw('DELETE FROM stock_movements WHERE sale_id = ?', [saleId]);
   await trx.raw('DELETE FROM queue_presence WHERE sale_id = ?', [saleId]);
+  await trx.raw('DELETE FROM begun_offers WHERE sale_id = ?', [saleId]);
   await trx.raw('DELETE FROM queues WHERE sale_id = ?', [saleId]);
   await trx.raw('DELETE FROM sales WHERE id = ?', [saleId]);
   await closeDeletion(trx, sale);

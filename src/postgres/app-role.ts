@@ -32,6 +32,8 @@ export const TABLE_RIGHTS: Readonly<Record<string, readonly Right[]>> = {
   places: ['SELECT', 'INSERT', 'UPDATE'],
   // Bits of former periods are deleted.
   queue_presence: ['SELECT', 'INSERT', 'UPDATE', 'DELETE'],
+  // Offers that are settled are deleted.
+  begun_offers: ['SELECT', 'INSERT', 'UPDATE', 'DELETE'],
   shop: ['SELECT', 'UPDATE'],
   // Rows of ended processes are deleted.
   processes: ['SELECT', 'INSERT', 'UPDATE', 'DELETE'],
@@ -67,6 +69,9 @@ export const FUNCTIONS: readonly string[] = [
   'stockade_accept_offer',
   'stockade_leave_queue',
   'stockade_in_time',
+  'stockade_pace',
+  'stockade_begin_offers',
+  'stockade_settle_offers',
 ];
 
 /** A name that Postgres accepts without quotes. */

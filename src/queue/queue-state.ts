@@ -22,6 +22,8 @@ export interface QueueState {
   readonly isStopped: boolean;
   /** Offers made in a minute at most; `undefined`: no bound. */
   readonly perMinute: number | undefined;
+  /** Offers that the pace allows now, if there is one. */
+  readonly pace: number;
   /** Offers that may still be made while they are stopped. */
   readonly allowed: number;
   /** When the head reported this last. */
@@ -48,6 +50,7 @@ interface RawQueue {
   offers_made: string;
   is_stopped: boolean;
   per_minute: number | null;
+  pace: number;
   allowed: string;
   told_at: Date | null;
   seed: Uint8Array;
@@ -64,7 +67,11 @@ const optional = (value: string | number | null) => (value === null ? undefined 
 
 /** @returns `undefined` for a sale that never had a queue */
 export async function readQueue(db: Database, saleId: string): Promise<QueueState | undefined> {
-  const [row] = await rows<RawQueue>(db, 'SELECT * FROM queues WHERE sale_id = ?', [saleId]);
+  const [row] = await rows<RawQueue>(
+    db,
+    'SELECT *, stockade_pace(q) AS pace FROM queues q WHERE sale_id = ?',
+    [saleId],
+  );
   return row && stateOf(row);
 }
 
@@ -79,6 +86,7 @@ function stateOf(row: RawQueue): QueueState {
     offersMade: Number(row.offers_made),
     isStopped: row.is_stopped,
     perMinute: optional(row.per_minute),
+    pace: row.pace,
     allowed: Number(row.allowed),
     toldAt: row.told_at ?? undefined,
     draw: { seed: row.seed, saltKey: row.salt_key, drawn: drawnOf(row) },

@@ -2,8 +2,7 @@
  * The head of all queues: one process of the shop, which makes the offers. The others stand by (events/sole-loop.ts).
  *
  * Its lock may be lost during a round, and it may take a moment to notice that. Two heads do no harm: they offer the same units to the
- * same places, and an offer to a place is made once (queue/offers.ts). Nothing is kept in memory that Postgres does not have, except
- * the pace.
+ * same places, and an offer to a place is made once (queue/offers.ts). Nothing is kept in memory that Postgres does not have.
  */
 import pLimit from 'p-limit';
 import type { Backend, Outcome, Purchase } from '../../engine/contract.ts';
@@ -18,9 +17,8 @@ import { DrawnLine, FifoLine, type Line } from '../line.ts';
 import { EVERYBODY, judgePresent, tidyPresence } from '../presence.ts';
 import { NEAR_RANKS, type QueueState, readQueue } from '../queue-state.ts';
 import { endAbsentees } from './absentees.ts';
-import { HandedOut } from './handed-out.ts';
+import { beginOffers, settleOffers } from './begun-offers.ts';
 import type { HeadEvents } from './head-events.ts';
-import { Pace } from './pace.ts';
 import { offerUnits, type RoundOf } from './round.ts';
 import { type Standing, writeStanding } from './standing.ts';
 
@@ -46,7 +44,6 @@ export interface QueueHeadOptions {
 export class QueueHead {
   readonly #options: QueueHeadOptions;
   readonly #loop: SoleLoop;
-  readonly #paces = new Map<string, Pace>();
   readonly #reportedAt = new Map<string, number>();
   /** By sale: the order of the draw with this hash. */
   readonly #lines = new Map<string, { readonly entriesHash: string; readonly line: Line }>();
@@ -54,8 +51,6 @@ export class QueueHead {
   readonly #drawing = new Map<string, Promise<void>>();
   /** By sale: the turn of all places before this rank has come. Those that are absent are ended round by round. */
   readonly #turns = new Map<string, number>();
-  /** By sale: offers that were begun and may not be made yet, and the operator's rule for offers at that time. */
-  readonly #begun = new Map<string, { readonly rule: string; readonly numbers: Set<number> }>();
 
   constructor(options: QueueHeadOptions) {
     this.#options = options;
@@ -112,14 +107,15 @@ export class QueueHead {
       return false;
     }
     const present = presenceSeconds === 0 ? EVERYBODY : await judgePresent(db, sale.id, presenceSeconds);
-    const offers = row.state === 'open' ? this.#mayOffer(state) : 0;
+    const settled = await settleOffers(db, sale.id);
+    const offers = row.state === 'open' ? mayOffer(state) : 0;
     const { head, reach, lastNumber: last } = state;
-    const begun = row.state === 'open' ? this.#begunOf(state) : new Set<number>();
+    const begun = row.state === 'open' ? settled : new Set<number>();
     const places = { head, reach, last, begun };
     const round = { saleId: sale.id, line, fit, present, free: { units: free, offers }, ...places };
-    const handedOut = state.isStopped ? new HandedOut(db, sale.id) : undefined;
-    const made = await offerUnits({ db, buy, events, handedOut }, round);
-    this.#paces.get(sale.id)?.used(made.offers);
+    const begin = (numbers: readonly number[]) => beginOffers(db, state, numbers);
+    const made = await offerUnits({ db, buy, events, begin }, round);
+    if (made.offers > 0) await settleOffers(db, sale.id);
     const isMore = await this.#endAbsentees(round, made.before);
     await this.#report(row, state, { line, present, made: made.offers, free: free - made.units });
     return made.offers === MAX_OFFERS || isMore;
@@ -167,27 +163,6 @@ export class QueueHead {
     }
   }
 
-  #mayOffer({ saleId, isStopped, allowed, perMinute }: QueueState): number {
-    if (isStopped) return Math.min(allowed, MAX_OFFERS);
-    if (perMinute === undefined) {
-      this.#paces.delete(saleId);
-      return MAX_OFFERS;
-    }
-    const pace = this.#paces.get(saleId) ?? new Pace();
-    this.#paces.set(saleId, pace);
-    return Math.min(pace.allowed(perMinute, monotonicMs()), MAX_OFFERS);
-  }
-
-  /** Those that were begun under another rule have used up nothing under this one. */
-  #begunOf({ saleId, isStopped, perMinute }: QueueState): Set<number> {
-    const rule = isStopped ? 'handed out' : perMinute === undefined ? 'all' : 'paced';
-    const known = this.#begun.get(saleId);
-    if (known?.rule === rule) return known.numbers;
-    const numbers = new Set<number>();
-    this.#begun.set(saleId, { rule, numbers });
-    return numbers;
-  }
-
   /** Writes how the queue stands, for the nodes, which tell those who wait. */
   async #report(row: QueuedSale, state: QueueState, now: Standing): Promise<void> {
     if (now.made === 0 && !this.#isDue(row)) return;
@@ -213,9 +188,14 @@ export class QueueHead {
   }
 
   #forget(known: ReadonlySet<string>): void {
-    for (const map of [this.#paces, this.#reportedAt, this.#lines, this.#turns, this.#begun])
+    for (const map of [this.#reportedAt, this.#lines, this.#turns])
       for (const saleId of map.keys()) if (!known.has(saleId)) map.delete(saleId);
   }
+}
+
+function mayOffer({ isStopped, allowed, perMinute, pace }: QueueState): number {
+  const most = isStopped ? allowed : perMinute === undefined ? MAX_OFFERS : Math.floor(pace);
+  return Math.min(most, MAX_OFFERS);
 }
 
 /** A sale whose queue the head serves. */

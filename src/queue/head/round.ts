@@ -5,8 +5,8 @@
  *                                                     └──at the limit──> left
  *
  * Only the head takes units of a sale with a queue, and it offers no more than are free. So all places of a round get their offers,
- * unless units are withdrawn meanwhile. A purchase without an answer is repeated in the next round, by its key. Its offer may have been
- * made, so it has used up an offer that an operator allows. Its place is noted, so that the repetition does not use up another one.
+ * unless units are withdrawn meanwhile. A purchase without an answer is repeated in the next round, by its key. It was begun
+ * (begun-offers.ts), so the repetition does not use up another offer that an operator allows.
  *
  * Those who are absent are skipped in memory, however many they are, and ended afterwards (absentees.ts).
  *
@@ -22,7 +22,6 @@ import { passOverLimited, readPlaces } from '../places.ts';
 import type { PresentPlaces } from '../presence.ts';
 import { presentRanks } from '../present-ranks.ts';
 import { NEAR_RANKS } from '../queue-state.ts';
-import type { HandedOut } from './handed-out.ts';
 import type { HeadEvents } from './head-events.ts';
 import { type Free, nextTurn } from './turn.ts';
 
@@ -38,8 +37,8 @@ export interface RoundParts {
   readonly db: Database;
   readonly buy: (purchase: Purchase) => Promise<Outcome>;
   readonly events: HeadEvents;
-  /** Missing: the offers are not stopped. */
-  readonly handedOut?: HandedOut | undefined;
+  /** Uses up offers that an operator allows (begun-offers.ts). @returns false if it allows no more */
+  readonly begin: (places: readonly number[]) => Promise<boolean>;
 }
 
 export interface RoundOf {
@@ -52,7 +51,7 @@ export interface RoundOf {
   readonly head: number;
   /** As in `QueueState`. */
   readonly reach: number;
-  /** Numbers of places whose offers were begun, and may not be made yet. Each round changes it. */
+  /** Numbers of places whose offers were begun, and may not be made yet. The round changes it. */
   readonly begun: Set<number>;
   /** The last rank that was given. */
   readonly last: number;
@@ -72,7 +71,6 @@ export interface RoundEnd extends Done {
 /** @returns the offers that were begun. @throws the database's error */
 export async function offerUnits(parts: RoundParts, round: RoundOf): Promise<RoundEnd> {
   const { saleId, line, fit, begun } = round;
-  for (const number of begun) if (line.rankOf(number) <= round.head) begun.delete(number);
   let { free } = round;
   let made: Done = { offers: 0, units: 0 };
   let after = round.head;
@@ -80,11 +78,9 @@ export async function offerUnits(parts: RoundParts, round: RoundOf): Promise<Rou
   for (let goesOn = free.units > 0 && (free.offers > 0 || begun.size > 0); goesOn; ) {
     const { waiting, upTo } = await nextWaiting(parts.db, round, after);
     const turn = nextTurn(waiting, free, fit, begun);
-    const starts = turn.offers.filter(({ place }) => !begun.has(place.number)).length;
-    if (parts.handedOut && !(await parts.handedOut.useUp(starts))) break;
+    if (!(await parts.begin(turn.offers.map(({ place }) => place.number)))) break;
     await noteReach(parts.db, round, turn.offers.at(-1)?.place);
     const page = await makeOffers(parts, round, turn.offers);
-    await parts.handedOut?.giveBack(starts - page.offers);
     if (page.limited > 0) parts.events.passedOver({ saleId, absent: 0, limited: page.limited });
     made = { offers: made.offers + page.offers, units: made.units + page.units };
     free = turn.left;

@@ -31,7 +31,7 @@ export interface Standing {
 export async function writeStanding(
   db: Database,
   { saleId, head, lastNumber, draw }: QueueState,
-  { line, present, made, free }: Standing,
+  { line, present, free }: Standing,
 ): Promise<void> {
   const coming = await readComing(db, saleId);
   const first = await line.rankBehind(db, head, 0);
@@ -40,13 +40,12 @@ export async function writeStanding(
       ? undefined
       : await hopelessRank({ db, saleId, line, present, head, first, last: lastNumber }, coming);
   await db.raw(
-    `UPDATE queues SET head = ?, hopeless_from = ?, free_units = ?,
-       offers_made = offers_made + ?, told_at = now()
+    `UPDATE queues SET head = ?, hopeless_from = ?, free_units = ?, told_at = now()
      WHERE sale_id = ? AND seed = ? AND entries_hash IS NOT DISTINCT FROM ?`,
     [
       // If nobody waits: up to the number that was the last when the round began. A place that was given since then waits.
       first === undefined ? lastNumber : first - 1,
-      ...[hopelessFrom ?? null, free, made],
+      ...[hopelessFrom ?? null, free],
       ...[saleId, Buffer.from(draw.seed), draw.drawn?.entriesHash ?? null],
     ],
   );

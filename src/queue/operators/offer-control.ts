@@ -38,20 +38,40 @@ export async function controlOffers(
       allowed: Number(row!.allowed),
     };
     const after = changed(saleId, before, change);
+    await forgetBegun(trx, saleId, ruleOf(before) !== ruleOf(after), change);
     const [from, to] = [noted(before), noted(after)];
     const names = (Object.keys(to) as (keyof typeof to)[]).filter((name) => from[name] !== to[name]);
     if (names.length === 0) return;
-    await trx.raw('UPDATE queues SET is_stopped = ?, per_minute = ?, allowed = ? WHERE sale_id = ?', [
-      after.isStopped,
-      after.perMinute,
-      after.allowed,
-      saleId,
-    ]);
+    await trx.raw(
+      `UPDATE queues SET is_stopped = ?, per_minute = ?, allowed = ?,
+         pace_left = CASE WHEN ? THEN 0 ELSE pace_left END, paced_at = CASE WHEN ? THEN clock_timestamp() ELSE paced_at END
+       WHERE sale_id = ?`,
+      [
+        ...[after.isStopped, after.perMinute, after.allowed],
+        ...[change.action === 'pace', change.action === 'pace', saleId],
+      ],
+    );
     const only = (values: typeof to) => Object.fromEntries(names.map((name) => [name, values[name]]));
     const detail = { from: only(from), to: only(to) };
     const id = await writeMovement(trx, { saleId, action: 'queue', generation, detail }, author);
     await closeMovement(trx, id);
   });
+}
+
+const ruleOf = ({ isStopped, perMinute }: Control) =>
+  isStopped ? 'handed out' : perMinute === null ? 'all' : 'paced';
+
+/** Of offers that are begun (queue/head/begun-offers.ts). The row of the queue is locked, so no head begins or settles any meanwhile. */
+async function forgetBegun(
+  trx: Database,
+  saleId: string,
+  isOtherRule: boolean,
+  { action }: QueueChange,
+): Promise<void> {
+  if (isOtherRule)
+    await trx.raw('UPDATE begun_offers SET counts = false, may_return = false WHERE sale_id = ?', [saleId]);
+  else if (action !== 'pace')
+    await trx.raw('UPDATE begun_offers SET may_return = false WHERE sale_id = ?', [saleId]);
 }
 
 export function noQueue(saleId: string): WrongQueueState {

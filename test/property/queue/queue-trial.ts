@@ -60,7 +60,7 @@ export class QueueTrial {
       };
       const round = { saleId, line: new FifoLine(saleId), fit: model.fit, ...all };
       await offerUnits(
-        { db, buy: this.#till.take, events },
+        { db, buy: this.#till.take, events, begin: async () => true },
         { ...round, free: { units: units!, offers: 1_000 } },
       );
       // On a busy machine a commit may take longer than a round waits for it.
