@@ -110,6 +110,7 @@ test('a head does not tell its position to another sale that has got the id', as
        WHERE sale_id = ?`,
       [id],
     );
+    await rows(shop.db, 'DELETE FROM begun_offers WHERE sale_id = ?', [id]);
     isReplaced = true;
     return outcome;
   });
