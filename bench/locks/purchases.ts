@@ -50,7 +50,7 @@ export async function purchases(task: TakeTask, stage: Stage): Promise<Purchase>
 }
 
 async function loadSale({ sales }: Backend, saleId: string): Promise<void> {
-  await sales.loadSegment({ saleId, ...SEGMENT, left: STOCK, perBuyerLimit: 1 });
+  await sales.loadSegment({ saleId, ...SEGMENT, left: STOCK, perBuyerLimit: 1, buyers: 'none' });
   await sales.publish({ sale: saleOf(saleId), state: 'open', generation: SEGMENT.generation });
 }
 

@@ -14,7 +14,7 @@ export async function putUp(backend: RedisBackend, spec: SaleSpec): Promise<void
   const perBuyerLimit = 1;
   const parts = splitEvenly(spec.stock, spec.segments);
   for (const ref of segmentsOf(spec)) {
-    await backend.sales.loadSegment({ ...ref, left: parts[ref.segment]!, perBuyerLimit });
+    await backend.sales.loadSegment({ ...ref, left: parts[ref.segment]!, perBuyerLimit, buyers: 'none' });
   }
   const sale = parseSale({ id: spec.id, stock: spec.stock, segments: spec.segments, perBuyerLimit }, 0);
   await backend.sales.publish({ sale, state: 'open', generation: GENERATION });

@@ -13,10 +13,13 @@
  *
  * Crash points. A draft that is not loaded is never read: the next process begins a draft with another id, and the
  * old one expires. Once it is loaded, it has all buyers.
+ *
+ * The backend may go back to an earlier state while a draft is written. So each write is numbered, and refused if the one before
+ * it is missing. A segment takes over its draft only with the number of the last write.
  */
 import { randomUUID } from 'node:crypto';
 import pLimit from 'p-limit';
-import type { Backend, Holding } from '../engine/contract.ts';
+import type { Backend, DraftStamp, GenerationRef, Holding } from '../engine/contract.ts';
 import { StaleGeneration } from '../engine/errors.ts';
 import { homeSegment } from '../engine/sale/home-segment.ts';
 import { chunksOf } from '../lib/chunks-of.ts';
@@ -33,6 +36,8 @@ export interface Draft {
   /** Number of segments of the next generation. */
   readonly segments: number;
   readonly buyers: number;
+  /** How often the draft of each segment was written. */
+  readonly writes: readonly number[];
 }
 
 /** @throws StaleGeneration if another draft or generation is begun meanwhile; the signal's reason */
@@ -45,52 +50,59 @@ export async function writeDraft(
 ): Promise<Draft> {
   const id = randomUUID();
   await noteBeginning(db, { saleId: sale.id, generation, id });
-  const place = { saleId: sale.id, generation: generation + 1, segments, id };
+  const next = { saleId: sale.id, generation: generation + 1 };
+  let draft: Draft = { id, segments, buyers: 0, writes: Array(segments).fill(0) };
   const all = Array.from({ length: segments }, (_, segment) => segment);
   await pLimit(PARALLEL_WRITES).map(all, (segment) =>
-    backend.sales.beginDraft({ saleId: sale.id, segment, generation: generation + 1, draft: id }),
+    backend.sales.beginDraft({ ...next, segment, draft: stampOf(draft, segment) }),
   );
-  let buyers = 0;
   for await (const { holdings } of holdingPages(db, sale, '')) {
     signal?.throwIfAborted();
-    await write(backend, place, holdings);
-    buyers += holdings.length;
+    draft = await write(backend, next, draft, holdings);
+    draft = { ...draft, buyers: draft.buyers + holdings.length };
   }
-  return { id, segments, buyers };
+  return draft;
+}
+
+/** What the draft of this segment contains. */
+export function stampOf({ id, writes }: Draft, segment: number): DraftStamp {
+  return { id, writes: writes[segment]! };
 }
 
 /**
- * Call it after the transaction that began the generation: orders returned after that are compensated separately
- * (load.ts).
- * @returns false if another draft was begun meanwhile: then this one must not be loaded
+ * Call it after the transaction that began the generation. Orders that were returned after that still count as held (load.ts).
+ * @returns the draft that may be loaded; `undefined` if another one was begun meanwhile
+ * @throws StaleGeneration, also if the backend has lost a part of the draft
  */
 export async function finishDraft(
   db: Database,
   backend: Backend,
-  { sale, generation }: SaleRow,
-  { id, segments }: Draft,
-): Promise<boolean> {
-  const since = await readSince(db, sale.id, id);
-  if (since === undefined) return false;
+  row: SaleRow,
+  draft: Draft,
+): Promise<Draft | undefined> {
+  const { sale, generation } = row;
+  const since = await readSince(db, sale.id, draft.id);
+  if (since === undefined) return undefined;
   const changed = await rows<{ buyer_id: string }>(
     db,
     `SELECT buyer_id FROM orders WHERE sale_id = ? AND committed_at >= ?::timestamptz
      UNION SELECT buyer_id FROM stock_returns WHERE sale_id = ? AND generation = ? AND created_at >= ?::timestamptz`,
     [sale.id, since, sale.id, generation - 1, since],
   );
+  let finished = draft;
   for (const page of chunksOf(changed, PAGE_BUYERS)) {
-    const buyerIds = page.map((row) => row.buyer_id);
-    const held = new Map((await readHoldings(db, sale, buyerIds)).map((h) => [h.buyerId, h]));
+    const buyerIds = page.map((buyer) => buyer.buyer_id);
+    const held = new Map((await readHoldings(db, row, buyerIds)).map((h) => [h.buyerId, h]));
     const holdings = buyerIds.map((buyerId) => held.get(buyerId) ?? { buyerId, orders: [] });
-    await write(backend, { saleId: sale.id, generation, segments, id }, holdings);
+    finished = await write(backend, { saleId: sale.id, generation }, finished, holdings);
   }
-  return true;
+  return finished;
 }
 
 /** Waits for transactions that are writing orders or returns of the sale, so that the draft's pages include them. */
 async function noteBeginning(
   db: Database,
-  { saleId, generation, id }: Pick<Place, 'saleId' | 'generation' | 'id'>,
+  { saleId, generation, id }: GenerationRef & { readonly id: string },
 ): Promise<void> {
   const noted = await rows(
     db,
@@ -113,20 +125,18 @@ async function readSince(db: Database, saleId: string, id: string): Promise<stri
   return noted?.since;
 }
 
-interface Place {
-  readonly saleId: string;
-  readonly generation: number;
-  readonly segments: number;
-  readonly id: string;
-}
-
+/** @returns the draft with these */
 async function write(
   backend: Backend,
-  { saleId, generation, segments, id }: Place,
+  next: GenerationRef,
+  draft: Draft,
   holdings: readonly Holding[],
-): Promise<void> {
-  const bySegment = groupBy(holdings, (holding) => homeSegment(holding.buyerId, segments));
+): Promise<Draft> {
+  const bySegment = groupBy(holdings, (holding) => homeSegment(holding.buyerId, draft.segments));
+  const writes = draft.writes.map((before, segment) => (bySegment.has(segment) ? before + 1 : before));
+  const written = { ...draft, writes };
   await pLimit(PARALLEL_WRITES).map([...bySegment], ([segment, ofSegment]) =>
-    backend.sales.draftHoldings({ saleId, segment, generation, draft: id }, ofSegment),
+    backend.sales.draftHoldings({ ...next, segment, draft: stampOf(written, segment) }, ofSegment),
   );
+  return written;
 }

@@ -2,14 +2,21 @@
  * Loads a sale's state into the backend from Postgres: the part of a rebuild (rebuild.ts) between its new generation
  * and its publication. If it breaks off, another process can continue it.
  *
- * Holdings come page by page, in the order of buyers' ids. Each page is written to every segment, and in the same script
- * call the last buyer's id of the page. So that id in a segment shows how far the segment was loaded, even if other
- * segments were lost, and a continuation begins at the smallest of these ids. Two processes that load the same generation
- * write the same: each read of a buyer's orders includes the orders returned in this generation.
+ * Holdings come page by page, in the order of buyers' ids; the last page ends after all ids. Each page is written to every
+ * segment, and in the same script call the id up to which the segment has all its buyers. A continuation begins at the smallest
+ * of these ids. The backend refuses a page unless the segment has all pages before it, and a publication unless it has the
+ * last one. So a backend that goes back to an earlier state, between any two writes, is not published without the records that
+ * it has lost: the rebuild breaks off, and the next one goes on where the segments now are.
+ *
+ * Orders that were returned since this generation began count as held. Their units are not in the loaded stock: they come back
+ * when the return is applied, which also removes the order from its buyer's record. So the record must hold the order until
+ * then. A page is read at one instant, with the returned orders of its range: an order that was live when the generation began
+ * is among the one or the other, whenever the page is read. So two processes that load the same generation write the same.
  */
 import type { Knex } from 'knex';
 import pLimit from 'p-limit';
-import type { Backend, Holding, Sale } from '../engine/contract.ts';
+import type { Backend, Holding, HoldingsPart, Sale, SegmentLoad } from '../engine/contract.ts';
+import { AFTER_ALL_IDS } from '../engine/limits.ts';
 import { homeSegment } from '../engine/sale/home-segment.ts';
 import { splitEvenly } from '../engine/sale/split-evenly.ts';
 import { groupBy } from '../lib/group-by.ts';
@@ -22,13 +29,14 @@ const HOLDINGS_PAGE_ORDERS = 10_000;
 const PARALLEL_LOADS = 8;
 
 /**
- * Loads every segment with its share of the stock, and with the buyers of the draft or without buyers. @throws
- * StaleGeneration
+ * Loads every segment with its share of the stock.
+ * @param buyersOf the buyers of a segment. Missing: they are loaded afterwards
+ * @throws StaleGeneration
  */
 export async function loadSegments(
   backend: Backend,
   { sale, generation, stock }: SaleRow,
-  draft?: string,
+  buyersOf?: (segment: number) => NonNullable<SegmentLoad['buyers']>,
 ): Promise<void> {
   const { id: saleId, segments, perBuyerLimit } = sale;
   await pLimit(PARALLEL_LOADS).map(splitEvenly(stock, segments), (left, segment) =>
@@ -38,14 +46,14 @@ export async function loadSegments(
       generation,
       left,
       perBuyerLimit,
-      ...(draft === undefined ? {} : { draft }),
+      ...(buyersOf && { buyers: buyersOf(segment) }),
     }),
   );
 }
 
 /**
  * Loads buyers' holdings into segments that are loaded.
- * @param from all buyers up to this id are loaded already; `''`: none
+ * @param from all buyers up to this id are loaded already; `''`: none, AFTER_ALL_IDS: all
  * @param progress called with the number of loaded orders and their total
  * @returns the number of loaded buyers
  * @throws StaleGeneration
@@ -67,46 +75,14 @@ export async function loadBuyers(
     await limit.map(Array.from({ length: segments }), (_, segment) =>
       backend.sales.loadHoldings(
         { saleId, segment, generation: row.generation },
-        bySegment.get(segment) ?? [],
-        page.upTo,
+        { after: page.after, upTo: page.upTo, holdings: bySegment.get(segment) ?? [] },
       ),
     );
     buyers += page.holdings.length;
     orders += page.orders;
     progress(orders, total);
   }
-  await loadReturned(db, backend, row);
   return buyers;
-}
-
-/**
- * Loads orders that were returned since this generation began. Their units are not in the loaded stock: they come back when
- * the return is applied, which also removes the order from its buyer's record. So the record must hold the order until then,
- * also if its buyer's page was read after the return. Orders that are returned after this read are in the records: they were
- * live when their buyer's page was read.
- */
-async function loadReturned(db: Database, backend: Backend, row: SaleRow): Promise<void> {
-  const { sale, generation } = row;
-  for (const holding of await readReturned(db, row)) {
-    const segment = homeSegment(holding.buyerId, sale.segments);
-    await backend.sales.loadHoldings({ saleId: sale.id, segment, generation }, [holding]);
-  }
-}
-
-/**
- * Reads everything at one instant: an order returned between two reads would be in neither, and its record would be
- * overwritten without it.
- */
-async function readReturned(db: Database, { sale, generation }: SaleRow): Promise<Holding[]> {
-  return atOneInstant(db, async (trx) => {
-    const returned = await readReturnedOrders(trx, sale, generation);
-    const kept = await readHeldBy(
-      trx,
-      sale,
-      returned.map((row) => row.buyer_id),
-    );
-    return holdingsOf([...returned, ...kept]);
-  });
 }
 
 interface HeldRow {
@@ -138,9 +114,6 @@ function readHeld(
   ]);
 }
 
-const readHeldBy = (db: Knex, sale: Sale, buyerIds: readonly string[]) =>
-  readHeld(db, sale, 'buyer_id = ANY (?::text[])', [texts(buyerIds)]);
-
 /** The next held orders. Each half is as long as the page, which may be all from one of them. */
 function readHeldAfter(trx: Knex, sale: Sale, after: string): Promise<HeldRow[]> {
   const next = `ORDER BY buyer_id LIMIT ${HOLDINGS_PAGE_ORDERS}`;
@@ -165,10 +138,10 @@ async function countHeld(db: Database, sale: Sale, upTo: string): Promise<[total
   return [sum(({ total }) => total), sum(({ before }) => before)];
 }
 
-interface HoldingPage {
-  readonly holdings: readonly Holding[];
+/** Of the whole sale. */
+interface HoldingPage extends HoldingsPart {
+  /** How many of the orders are live. */
   readonly orders: number;
-  readonly upTo: string;
 }
 
 /**
@@ -181,11 +154,12 @@ export async function* holdingPages(
   from: string,
   loading?: number,
 ): AsyncGenerator<HoldingPage> {
-  let page = await readPage(db, sale, from, loading);
+  const pageAfter = (id: string) => (id === AFTER_ALL_IDS ? undefined : readPage(db, sale, id, loading));
+  let page = await pageAfter(from);
   while (page) {
-    const next = readPage(db, sale, page.upTo, loading);
+    const next = pageAfter(page.upTo);
     // If loading this page fails, the promise of the next one is not awaited.
-    next.catch(() => {});
+    next?.catch(() => {});
     yield page;
     page = await next;
   }
@@ -200,27 +174,34 @@ function readPage(
   sale: Sale,
   after: string,
   loading: number | undefined,
-): Promise<HoldingPage | undefined> {
+): Promise<HoldingPage> {
   return atOneInstant(db, async (trx) => {
     const found = await readHeldAfter(trx, sale, after);
-    if (found.length === 0) return undefined;
-    const whole = found.length < HOLDINGS_PAGE_ORDERS ? found : withoutLastBuyer(found);
-    const upTo = whole.at(-1)!.buyer_id;
-    const buyerIds = new Set(whole.map((row) => row.buyer_id));
-    const returned = loading === undefined ? [] : await readReturnedOrders(trx, sale, loading);
-    const ofPage = returned.filter((row) => buyerIds.has(row.buyer_id));
-    return { holdings: holdingsOf([...whole, ...ofPage]), orders: whole.length, upTo };
+    const isLast = found.length < HOLDINGS_PAGE_ORDERS;
+    const whole = isLast ? found : withoutLastBuyer(found);
+    const upTo = isLast ? AFTER_ALL_IDS : whole.at(-1)!.buyer_id;
+    const range = 'o.buyer_id > ? AND o.buyer_id <= ?';
+    const returned =
+      loading === undefined ? [] : await readReturned(trx, sale, loading, range, [after, upTo]);
+    const holdings = holdingsOf([...whole, ...returned]).sort((a, b) => (a.buyerId < b.buyerId ? -1 : 1));
+    return { holdings, orders: whole.length, after, upTo };
   });
 }
 
-/** Orders that were returned in this generation. */
-function readReturnedOrders(trx: Knex, sale: Sale, generation: number): Promise<HeldRow[]> {
+/** Orders that were returned in this generation. @param condition for the order `o`, with its bindings */
+function readReturned(
+  trx: Knex,
+  sale: Sale,
+  generation: number,
+  condition: string,
+  bindings: readonly Knex.Value[],
+): Promise<HeldRow[]> {
   return rows<HeldRow>(
     trx,
     `SELECT o.buyer_id, o.order_id::text, o.quantity, o.idempotency_key
      FROM stock_returns r JOIN orders o ON o.order_id = r.order_id
-     WHERE r.sale_id = ? AND r.generation = ?`,
-    [sale.id, generation],
+     WHERE r.sale_id = ? AND r.generation = ? AND ${condition}`,
+    [sale.id, generation, ...bindings],
   );
 }
 
@@ -228,13 +209,18 @@ function atOneInstant<T>(db: Database, read: (trx: Knex.Transaction) => Promise<
   return db.transaction(read, { isolationLevel: 'repeatable read', readOnly: true });
 }
 
-/** What these buyers hold; buyers without orders are left out. */
-export async function readHoldings(
+/** What these buyers hold, the orders returned in this generation included; buyers without orders are left out. */
+export function readHoldings(
   db: Database,
-  sale: Sale,
+  { sale, generation }: SaleRow,
   buyerIds: readonly string[],
 ): Promise<Holding[]> {
-  return holdingsOf(await readHeldBy(db, sale, buyerIds));
+  const these = [texts(buyerIds)];
+  return atOneInstant(db, async (trx) => {
+    const held = await readHeld(trx, sale, 'buyer_id = ANY (?::text[])', these);
+    const returned = await readReturned(trx, sale, generation, 'o.buyer_id = ANY (?::text[])', these);
+    return holdingsOf([...held, ...returned]);
+  });
 }
 
 function holdingsOf(held: readonly HeldRow[]): Holding[] {

@@ -45,6 +45,6 @@ async function beginFirstGeneration(trx: Knex.Transaction, saleId: string): Prom
 
 /** @param row a sale that `insertNewSale` has inserted @throws StaleGeneration if it was rebuilt meanwhile */
 export async function buildNewSale(db: Database, backend: Backend, row: SaleRow): Promise<void> {
-  await loadSegments(backend, row);
+  await loadSegments(backend, row, () => 'none');
   await publish(db, backend, row);
 }

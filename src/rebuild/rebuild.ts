@@ -28,7 +28,7 @@ import { readDeletedGeneration } from '../sales/deleted-sales.ts';
 import { followState } from '../sales/follow-state.ts';
 import { closeArchive, coverMovements, openArchive, readWantedSegments } from '../sales/ledger.ts';
 import { readSale, type SaleRow } from '../sales/sale-rows.ts';
-import { type Draft, finishDraft } from './draft.ts';
+import { type Draft, finishDraft, stampOf } from './draft.ts';
 import { applyErasures, leavePlaces, lockDueErasures } from './erasures.ts';
 import { loadBuyers, loadSegments } from './load.ts';
 import { type Loss, lossesOf } from './losses.ts';
@@ -115,12 +115,13 @@ export async function rebuildSale(
   }
   // A draft names buyers who are erased now. Loading without it removes it from the backend.
   const fits = draft?.segments === row.sale.segments && !hasErased;
-  const drafted = fits && (await finishDraft(db, backend, row, draft)) ? draft : undefined;
-  await loadSegments(backend, row, drafted?.id);
+  const drafted = fits ? await finishDraft(db, backend, row, draft) : undefined;
   if (isNew) {
+    await loadSegments(backend, row, () => 'none');
     await publish(db, backend, row, progress);
     return { generation: row.generation, salvagedOrders, loadedBuyers: 0 };
   }
+  await loadSegments(backend, row, drafted && ((segment) => stampOf(drafted, segment)));
   const loadedBuyers = await loadAndPublish(db, backend, row, drafted ? AFTER_ALL_IDS : '', progress);
   return { generation: row.generation, salvagedOrders, loadedBuyers: loadedBuyers + (drafted?.buyers ?? 0) };
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { StaleGeneration } from '../../src/engine/errors.ts';
-import { kinds, served } from '../support/shop/sales.ts';
+import { allHoldings, kinds, served } from '../support/shop/sales.ts';
 import { onEachBackend } from './backends.ts';
 
 onEachBackend((stage) => {
@@ -105,7 +105,7 @@ onEachBackend((stage) => {
       const ref = { saleId: 'in-loading', segment: 0, generation: 1 };
       await sales.loadSegment({ ...ref, left: 9, perBuyerLimit: 1 });
       const held = { orderId: '7', quantity: 1, key: '', seq: 0 };
-      await sales.loadHoldings(ref, [{ buyerId: 'anna', orders: [held] }]);
+      await sales.loadHoldings(ref, allHoldings([{ buyerId: 'anna', orders: [held] }]));
       const back = log.compensate({ ...ref, buyerId: 'anna', orderId: '7', units: 1 });
       await expect(back).rejects.toThrow(StaleGeneration);
       const [segment] = await sales.snapshot('in-loading', 1, 1);

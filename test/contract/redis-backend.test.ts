@@ -443,14 +443,15 @@ describe('the keys', () => {
     const sale = await loadSale(backend, aSale({ segments: 1 }));
     const redis = outsider(redisUrl());
     const { draft, buyers } = new Keys(keyPrefix).segment(sale.ref());
-    const ref = { ...sale.ref(), generation: 2, draft: 'mine' };
+    const ref = { ...sale.ref(), generation: 2, draft: { id: 'mine', writes: 0 } };
     await backend.sales.beginDraft(ref);
     const order = { orderId: '1', quantity: 1, key: '', seq: 0 };
-    await backend.sales.draftHoldings(ref, [{ buyerId: 'anna', orders: [order] }]);
+    const written = { ...ref, draft: { id: 'mine', writes: 1 } };
+    await backend.sales.draftHoldings(written, [{ buyerId: 'anna', orders: [order] }]);
     const keptMs = await redis.pttl(draft);
     expect(keptMs).toBeGreaterThan(DRAFT_KEPT_MS / 2);
     expect(keptMs).toBeLessThanOrEqual(DRAFT_KEPT_MS);
-    await backend.sales.loadSegment({ ...ref, left: 5, perBuyerLimit: 1 });
+    await backend.sales.loadSegment({ ...ref, left: 5, perBuyerLimit: 1, buyers: written.draft });
     expect(await redis.pttl(buyers)).toBe(FOR_EVER);
   });
 

@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { type LogRead, NO_ENTRY } from '../../src/engine/contract.ts';
 import { StaleGeneration } from '../../src/engine/errors.ts';
+import { AFTER_ALL_IDS } from '../../src/engine/limits.ts';
 import { rulesOf } from '../../src/engine/sale/rules.ts';
-import { aSale, kinds, LoadedSale, loadSale } from '../support/shop/sales.ts';
+import { allHoldings, aSale, kinds, LoadedSale, loadSale } from '../support/shop/sales.ts';
 import { until } from '../support/until.ts';
 import { onEachBackend } from './backends.ts';
 
@@ -166,7 +167,7 @@ onEachBackend((stage) => {
 
     it('opens in no segment when one is not loaded', async () => {
       const sale = new LoadedSale(stage.backend, aSale({ segments: 2 }), 1);
-      const load = { left: 5, perBuyerLimit: 1 };
+      const load = { left: 5, perBuyerLimit: 1, buyers: 'none' as const };
       await stage.backend.sales.loadSegment({ ...sale.ref(0), ...load });
       await expect(publish(sale)).rejects.toThrow(StaleGeneration);
       expect(await sale.take([sale.order('anna')])).toEqual({ status: 'stale' });
@@ -250,7 +251,7 @@ onEachBackend((stage) => {
     it('stops a rebuild that has loaded and not published yet', async () => {
       const sale = await stage.load();
       const next = { ...sale.ref(), generation: 2 };
-      await stage.backend.sales.loadSegment({ ...next, left: 10, perBuyerLimit: 1 });
+      await stage.backend.sales.loadSegment({ ...next, left: 10, perBuyerLimit: 1, buyers: 'none' });
       await stage.backend.sales.freeze(sale.sale.id, 1, 2);
       await expect(
         stage.backend.sales.publish({ sale: sale.sale, state: 'open', generation: 2 }),
@@ -314,7 +315,10 @@ onEachBackend((stage) => {
     const archive = (sale: LoadedSale, generation = sale.generation + 1) =>
       stage.backend.sales.archive({ saleId: sale.sale.id, generation });
     const load = (sale: LoadedSale, generation: number) =>
-      stage.backend.sales.loadSegment({ ...sale.ref(), generation, left: 10, perBuyerLimit: 1 });
+      stage.backend.sales.loadSegment({
+        ...{ ...sale.ref(), generation, left: 10 },
+        ...{ perBuyerLimit: 1, buyers: 'none' },
+      });
 
     async function expectGone({ sale, generation }: LoadedSale): Promise<void> {
       const { sales, log } = stage.backend;
@@ -397,27 +401,79 @@ onEachBackend((stage) => {
       for (let segment = 0; segment < segments; segment++) {
         await stage.backend.sales.loadSegment({ ...sale.ref(segment), left: 5, perBuyerLimit: 1 });
       }
-      return { sale, upTo: () => stage.backend.sales.loadedUpTo(sale.ref(), segments) };
+      const upTo = () => stage.backend.sales.loadedUpTo(sale.ref(), segments);
+      const load = (segment: number, after: string, to: string) =>
+        stage.backend.sales.loadHoldings(sale.ref(segment), { after, upTo: to, holdings: [] });
+      return { sale, upTo, load };
     };
 
     it('is the smallest id of all segments, in byte order', async () => {
-      const { sale, upTo } = await loading(2);
+      const { upTo, load } = await loading(2);
       expect(await upTo()).toBe('');
-      await stage.backend.sales.loadHoldings(sale.ref(0), [], 'anna');
+      await load(0, '', 'anna');
       expect(await upTo()).toBe('');
-      await stage.backend.sales.loadHoldings(sale.ref(1), [], 'Zoe');
+      await load(1, '', 'Zoe');
       expect(await upTo()).toBe('Zoe');
-      await stage.backend.sales.loadHoldings(sale.ref(1), []);
-      expect(await upTo(), 'holdings of single buyers say nothing of the others').toBe('Zoe');
-      await stage.backend.sales.loadHoldings(sale.ref(1), [], 'ben');
+      await load(1, 'Zoe', 'ben');
       expect(await upTo()).toBe('anna');
+      await load(0, 'anna', AFTER_ALL_IDS);
+      expect(await upTo()).toBe('ben');
+    });
+
+    it.each([
+      ['anna', 'ben'],
+      ['Zoe', 'anna'],
+      ['ann', 'anna'],
+      ['anna', AFTER_ALL_IDS],
+    ])('stays at %j behind which buyers are missing; they are loaded first', async (has, after) => {
+      const { sale, upTo, load } = await loading(1);
+      await load(0, '', has);
+      await expect(load(0, after, AFTER_ALL_IDS)).rejects.toThrow(StaleGeneration);
+      expect(await upTo()).toBe(has);
+      await load(0, has, after);
+      await load(0, after, AFTER_ALL_IDS);
+      await publish(sale);
+    });
+
+    it('does not go back when another process loads again what is there', async () => {
+      const { upTo, load } = await loading(1);
+      await load(0, '', 'mia');
+      await load(0, '', 'ben');
+      expect(await upTo()).toBe('mia');
+      await load(0, 'ben', 'leo');
+      await load(0, 'mia', 'zoe');
+      expect(await upTo()).toBe('zoe');
+    });
+
+    it('is refused without the buyers before, and then none of these are loaded', async () => {
+      const { sale, load } = await loading(1);
+      const held = { orderId: '7', quantity: 1, key: '', seq: 0 };
+      const part = { after: 'ben', upTo: AFTER_ALL_IDS, holdings: [{ buyerId: 'mia', orders: [held] }] };
+      await expect(stage.backend.sales.loadHoldings(sale.ref(), part)).rejects.toThrow(StaleGeneration);
+      await load(0, '', AFTER_ALL_IDS);
+      await publish(sale);
+      expect(await sale.held('mia')).toEqual([]);
+    });
+
+    it('is the end of all buyers in each segment before the sale is published', async () => {
+      const { sale, load } = await loading(2);
+      await expect(publish(sale)).rejects.toThrow(StaleGeneration);
+      await load(0, '', AFTER_ALL_IDS);
+      await load(1, '', 'zoe');
+      await expect(publish(sale)).rejects.toThrow(StaleGeneration);
+      expect(await stage.backend.sales.read(sale.sale.id)).toBeUndefined();
+      expect(await sale.take([sale.order('anna')])).toEqual({ status: 'stale' });
+      await load(1, 'zoe', AFTER_ALL_IDS);
+      await publish(sale);
+      expect(kinds(await sale.take([sale.order('anna')]))).toEqual(['taken']);
     });
 
     it('is undefined if a segment is missing, frozen, published or of another generation', async () => {
-      const { sale, upTo } = await loading(2);
+      const { sale, upTo, load } = await loading(2);
       const { id } = sale.sale;
       expect(await stage.backend.sales.loadedUpTo(sale.ref(), 3)).toBeUndefined();
       expect(await stage.backend.sales.loadedUpTo({ saleId: id, generation: 2 }, 2)).toBeUndefined();
+      for (const segment of [0, 1]) await load(segment, '', AFTER_ALL_IDS);
       await publish(sale);
       expect(await upTo()).toBeUndefined();
       const other = await loading(1);
@@ -445,10 +501,10 @@ onEachBackend((stage) => {
       const sale = await loadSale(stage.backend, aSale({ segments, stock: 3 }));
       const { sales } = stage.backend;
       const anna = { buyerId: 'anna', orders: [{ orderId: '77', quantity: 1, key: '', seq: 0 }] };
-      const drafts = [0, number].map((segment) => ({ ...sale.ref(segment), generation: 2, draft: 'mine' }));
-      for (const draft of drafts) await sales.beginDraft(draft);
+      const drafts = [0, number].map((segment) => ({ ...sale.ref(segment), generation: 2 }));
+      for (const draft of drafts) await sales.beginDraft({ ...draft, draft: { id: 'mine', writes: 0 } });
       await sales.removeSegments({ saleId: sale.sale.id, generation: 2 }, 1);
-      const [kept, removed] = drafts;
+      const [kept, removed] = drafts.map((draft) => ({ ...draft, draft: { id: 'mine', writes: 1 } }));
       await sales.draftHoldings(kept!, [anna]);
       await expect(sales.draftHoldings(removed!, [anna])).rejects.toThrow(StaleGeneration);
     });
@@ -498,20 +554,26 @@ onEachBackend((stage) => {
     it.each([{ generation: 1 }, { generation: 3 }, { segment: 1 }])('are refused at %o', async (other) => {
       const ref = { saleId: aSale().id, segment: 0, generation: 2 };
       await stage.backend.sales.loadSegment({ ...ref, left: 1, perBuyerLimit: 1 });
-      const load = stage.backend.sales.loadHoldings({ ...ref, ...other }, [{ buyerId: 'a', orders: [held] }]);
+      const part = allHoldings([{ buyerId: 'a', orders: [held] }]);
+      const load = stage.backend.sales.loadHoldings({ ...ref, ...other }, part);
       await expect(load).rejects.toThrow(StaleGeneration);
     });
 
     it('are refused even without buyers', async () => {
       const sale = await stage.load();
-      await expect(stage.backend.sales.loadHoldings(sale.ref(), [])).rejects.toThrow(StaleGeneration);
+      await expect(stage.backend.sales.loadHoldings(sale.ref(), allHoldings([]))).rejects.toThrow(
+        StaleGeneration,
+      );
       await stage.backend.sales.loadSegment({ ...sale.ref(1), left: 0, perBuyerLimit: 1 });
-      await stage.backend.sales.loadHoldings(sale.ref(1), []);
+      await stage.backend.sales.loadHoldings(sale.ref(1), allHoldings([]));
     });
 
     it('are refused once the sale is published', async () => {
       const sale = await stage.load();
-      const load = stage.backend.sales.loadHoldings(sale.ref(), [{ buyerId: 'anna', orders: [held] }]);
+      const load = stage.backend.sales.loadHoldings(
+        sale.ref(),
+        allHoldings([{ buyerId: 'anna', orders: [held] }]),
+      );
       await expect(load).rejects.toThrow(StaleGeneration);
       expect(await sale.held('anna')).toEqual([]);
     });

@@ -2,6 +2,7 @@ import type { Cluster } from 'ioredis';
 import type { Reply, SendAll } from '../../redis/send-all.ts';
 import type { ExpectedSale, SaleRecord, SegmentSnapshot } from '../contract.ts';
 import { StaleGeneration } from '../errors.ts';
+import { AFTER_ALL_IDS } from '../limits.ts';
 import { encodeDigest } from '../redis/protocol/codec.ts';
 import type { Keys, SegmentKeys } from '../redis/protocol/keys.ts';
 import { type Scripts, STALE } from '../redis/protocol/scripts.ts';
@@ -36,12 +37,14 @@ export class ClusterSales extends RedisSales {
     publish: boolean,
   ): Promise<void> {
     const keys = this.#keys.segments(sale.id, sale.segments);
-    const states = await this.#sendAll(keys.map((key) => ['hmget', key, 'generation', 'state'] as const));
+    const states = await this.#sendAll(
+      keys.map((key) => ['hmget', key, 'generation', 'state', 'loadedUpTo'] as const),
+    );
     for (const [error, reply] of states) {
       if (error) throw error;
-      const [current, stateNow] = reply as (string | null)[];
-      if (current !== String(generation) || !mayChange(stateNow, publish))
-        throw new StaleGeneration(sale.id, generation);
+      const [current, stateNow, upTo] = reply as (string | null)[];
+      const mayChange = publish ? stateNow === 'loaded' && upTo === AFTER_ALL_IDS : isPublished(stateNow);
+      if (current !== String(generation) || !mayChange) throw new StaleGeneration(sale.id, generation);
     }
     const rules = { rules: rulesOf(sale), limit: sale.perBuyerLimit };
     const applied = await Promise.all(
@@ -105,7 +108,6 @@ function lineOf([error, reply]: Reply): string {
   return values.includes(null) ? '' : values.join(' ');
 }
 
-/** Whether a segment in this state can be published, or can change its state. */
-function mayChange(state: string | null | undefined, publish: boolean): boolean {
-  return publish ? state === 'loaded' : state === 'open' || state === 'paused' || state === 'closed';
+function isPublished(state: string | null | undefined): boolean {
+  return state === 'open' || state === 'paused' || state === 'closed';
 }

@@ -1,19 +1,44 @@
 import type { Holding } from './holdings.ts';
 import type { GenerationRef, SaleRecord, SegmentRef } from './sale.ts';
 
-export interface DraftRef extends SegmentRef {
+/** What a segment's draft contains. */
+export interface DraftStamp {
   /** Id of this attempt: an attempt that was overtaken by another must not write into the newer draft. */
-  readonly draft: string;
+  readonly id: string;
+  /** How often it was written since it was begun. */
+  readonly writes: number;
+}
+
+export interface DraftRef extends SegmentRef {
+  readonly draft: DraftStamp;
 }
 
 export interface SegmentLoad extends SegmentRef {
-  /** The draft with all buyers of the segment. Missing: the buyers are loaded afterwards. */
-  readonly draft?: string;
+  /**
+   * The draft with all buyers of the segment, or `none`: the segment has no buyers. Missing: the buyers are loaded
+   * afterwards.
+   */
+  readonly buyers?: DraftStamp | 'none';
   readonly left: number;
   readonly perBuyerLimit: number;
 }
 
-/** How a generation of a sale is built and opened: freeze -> load, or take over a draft -> publish. */
+/** All holdings of a segment's buyers in a range of ids. */
+export interface HoldingsPart {
+  /** The range begins behind this id; `''`: with the first buyer. */
+  readonly after: string;
+  /** The last id of the range. `AFTER_ALL_IDS`: it has all later buyers. */
+  readonly upTo: string;
+  /** In the order of the buyers' ids. */
+  readonly holdings: readonly Holding[];
+}
+
+/**
+ * How a generation of a sale is built and opened: freeze -> load, or take over a draft -> publish.
+ *
+ * The backend may go back to an earlier state at any time, between two writes as well. So each write of buyers names what must
+ * have been written before it, and is refused if that is missing. What a segment says of its buyers is true in each of its states.
+ */
 export interface SaleBuilding {
   /**
    * Makes every segment answer `stale` for the rest of this generation, and refuses later loads and publications of
@@ -26,24 +51,24 @@ export interface SaleBuilding {
    */
   beginDraft(draft: DraftRef): Promise<void>;
   /**
-   * Writes buyers' holdings into the draft; a buyer without orders is removed. @throws StaleGeneration if the draft
-   * does not exist
+   * Writes buyers' holdings into the draft; a buyer without orders is removed.
+   * @param draft its stamp after this write, which may be repeated
+   * @throws StaleGeneration if the draft does not exist, or lacks an earlier write
    */
   draftHoldings(draft: DraftRef, holdings: readonly Holding[]): Promise<void>;
   /**
    * Replaces a segment's state: `left` units, an empty log, and no buyers or those of the draft. It answers `stale` until
-   * `publish`. @throws StaleGeneration
+   * `publish`. @throws StaleGeneration, also if the draft lacks a write
    */
   loadSegment(load: SegmentLoad): Promise<void>;
   /**
    * Adds holdings to a segment that is loaded and not published.
-   * @param upTo with these, the segment has the holdings of all its buyers up to this id, in the order of ids
-   * @throws StaleGeneration
+   * @throws StaleGeneration, also unless the segment has all its buyers up to `after`
    */
-  loadHoldings(segment: SegmentRef, holdings: readonly Holding[], upTo?: string): Promise<void>;
+  loadHoldings(segment: SegmentRef, part: HoldingsPart): Promise<void>;
   /**
-   * The smallest `upTo` of the sale's segments, `''` if one has none yet; `undefined` unless all of them are loaded
-   * in this generation and not published.
+   * The smallest of the ids up to which the sale's segments have all their buyers, `''` if one has none yet; `undefined`
+   * unless all of them are loaded in this generation and not published.
    */
   loadedUpTo(sale: GenerationRef, segments: number): Promise<string | undefined>;
   /**
@@ -59,7 +84,7 @@ export interface SaleBuilding {
   archive(sale: GenerationRef): Promise<void>;
   /**
    * Publishes all loaded segments in the record's state, writes the record with a raised epoch, and notifies every
-   * node; once per generation. @throws StaleGeneration
+   * node; once per generation. @throws StaleGeneration, also if a segment lacks buyers
    */
   publish(record: Omit<SaleRecord, 'epoch'>): Promise<void>;
 }

@@ -46,6 +46,6 @@ export class MemoryAudits implements AuditStore {
     const segment = this.#stock.published(ref);
     const held = segment.holding(buyerId).orders;
     const missing = orders.filter(({ orderId }) => !held.some((order) => order.orderId === orderId));
-    segment.load([{ buyerId, orders: [...held, ...missing] }]);
+    segment.setHolding({ buyerId, orders: [...held, ...missing] });
   }
 }

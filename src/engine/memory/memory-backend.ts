@@ -9,9 +9,11 @@ import type {
   BackendEvents,
   Compensation,
   DraftRef,
+  DraftStamp,
   ExpectedSale,
   GenerationRef,
   Holding,
+  HoldingsPart,
   LogHint,
   LogPosition,
   LogRead,
@@ -36,7 +38,7 @@ import { AFTER_ALL_IDS } from '../limits.ts';
 import { rulesOf } from '../sale/rules.ts';
 import { MemoryAudits } from './memory-audits.ts';
 import { MemorySegment } from './memory-segment.ts';
-import { MemoryStock } from './memory-stock.ts';
+import { type MemoryDraft, MemoryStock } from './memory-stock.ts';
 import { MemoryTransfers } from './memory-transfers.ts';
 import { refill } from './refill.ts';
 
@@ -123,21 +125,26 @@ export class MemoryBackend implements Backend, TakeStore, SaleStore, OrderLog {
   }
 
   async beginDraft({ saleId, segment, draft }: DraftRef): Promise<void> {
-    this.#stock.saleFor(saleId).drafts.set(segment, { draft, holdings: new Map() });
+    this.#stock.saleFor(saleId).drafts.set(segment, { stamp: draft, holdings: new Map() });
   }
 
   async draftHoldings(ref: DraftRef, holdings: readonly Holding[]): Promise<void> {
-    const written = this.#draftOf(ref);
+    const before = ref.draft.writes - 1;
+    const draft = this.#draftOf(ref, ({ writes }) => writes === before || writes === before + 1);
+    draft.stamp = ref.draft;
     for (const holding of holdings) {
-      if (holding.orders.length > 0) written.set(holding.buyerId, holding);
-      else written.delete(holding.buyerId);
+      if (holding.orders.length > 0) draft.holdings.set(holding.buyerId, holding);
+      else draft.holdings.delete(holding.buyerId);
     }
   }
 
-  #draftOf({ saleId, segment, generation, draft }: DraftRef): Map<string, Holding> {
+  #draftOf(
+    { saleId, segment, generation, draft }: DraftRef,
+    fits: (stamp: DraftStamp) => boolean,
+  ): MemoryDraft {
     const found = this.#stock.saleFor(saleId).drafts.get(segment);
-    if (found?.draft !== draft) throw new StaleGeneration(saleId, generation);
-    return found.holdings;
+    if (found?.stamp.id !== draft.id || !fits(found.stamp)) throw new StaleGeneration(saleId, generation);
+    return found;
   }
 
   async loadSegment(load: SegmentLoad): Promise<void> {
@@ -145,18 +152,26 @@ export class MemoryBackend implements Backend, TakeStore, SaleStore, OrderLog {
     const current = sale.segments.get(load.segment);
     if (current && current.generation >= load.generation)
       throw new StaleGeneration(load.saleId, load.generation);
-    const { draft } = load;
-    const holdings = draft === undefined ? undefined : this.#draftOf({ ...load, draft });
+    const { buyers } = load;
     const segment = new MemorySegment(load);
-    if (holdings) segment.load([...holdings.values()], AFTER_ALL_IDS);
+    if (buyers !== undefined) {
+      const drafted =
+        buyers === 'none'
+          ? []
+          : this.#draftOf(
+              { ...load, draft: buyers },
+              ({ writes }) => writes === buyers.writes,
+            ).holdings.values();
+      segment.load({ after: '', upTo: AFTER_ALL_IDS, holdings: [...drafted] });
+    }
     sale.segments.set(load.segment, segment);
     sale.drafts.delete(load.segment);
   }
 
-  async loadHoldings(ref: SegmentRef, holdings: readonly Holding[], upTo?: string): Promise<void> {
+  async loadHoldings(ref: SegmentRef, part: HoldingsPart): Promise<void> {
     const segment = this.#stock.segment(ref);
-    if (segment?.state !== 'loaded') throw new StaleGeneration(ref.saleId, ref.generation);
-    segment.load(holdings, upTo);
+    if (segment?.state !== 'loaded' || !segment.load(part))
+      throw new StaleGeneration(ref.saleId, ref.generation);
   }
 
   async loadedUpTo(sale: GenerationRef, segments: number): Promise<string | undefined> {
@@ -198,7 +213,7 @@ export class MemoryBackend implements Backend, TakeStore, SaleStore, OrderLog {
     const stored = this.#stock.sale(sale.id);
     const segments = Array.from({ length: sale.segments }, (_, segment) => stored?.segments.get(segment));
     const usable = segments.every(
-      (s) => s?.generation === generation && (publish ? s.state === 'loaded' : s.isPublished),
+      (s) => s?.generation === generation && (publish ? s.isPublishable : s.isPublished),
     );
     if (!stored || !usable || generation <= stored.archivedIn) throw new StaleGeneration(sale.id, generation);
     const rules = rulesOf(sale);

@@ -2,6 +2,7 @@ import { monotonicMs } from '../../lib/monotonic.ts';
 import type {
   HeldOrder,
   Holding,
+  HoldingsPart,
   LogEntry,
   SaleState,
   SegmentLoad,
@@ -10,7 +11,7 @@ import type {
   TakeReply,
   TakeResult,
 } from '../contract.ts';
-import { MAX_TOLD_ORDERS } from '../limits.ts';
+import { AFTER_ALL_IDS, MAX_TOLD_ORDERS } from '../limits.ts';
 import { NO_RULES } from '../sale/rules.ts';
 
 const TAKEN: TakeResult = { kind: 'taken' };
@@ -58,6 +59,11 @@ export class MemorySegment {
 
   get isPublished(): boolean {
     return this.state !== 'loaded' && this.state !== 'frozen';
+  }
+
+  /** Whether it waits for its publication, and has all of its buyers. */
+  get isPublishable(): boolean {
+    return this.state === 'loaded' && this.loadedUpTo === AFTER_ALL_IDS;
   }
 
   take(batch: TakeBatch, maxLogOrders: number): TakeReply {
@@ -195,9 +201,16 @@ export class MemorySegment {
     this.withdrawn += units;
   }
 
-  load(holdings: readonly Holding[], upTo?: string): void {
-    for (const { buyerId, orders } of holdings) this.buyers.set(buyerId, [...orders]);
-    this.loadedUpTo = upTo ?? this.loadedUpTo;
+  /** @returns false, and nothing was loaded, if buyers before these are missing */
+  load({ after, upTo, holdings }: HoldingsPart): boolean {
+    if (this.loadedUpTo < after) return false;
+    for (const holding of holdings) this.setHolding(holding);
+    if (this.loadedUpTo < upTo) this.loadedUpTo = upTo;
+    return true;
+  }
+
+  setHolding({ buyerId, orders }: Holding): void {
+    this.buyers.set(buyerId, [...orders]);
   }
 
   holding(buyerId: string): Holding {

@@ -1,13 +1,18 @@
-import type { Holding, SaleRecord, SegmentRef } from '../contract.ts';
+import type { DraftStamp, Holding, SaleRecord, SegmentRef } from '../contract.ts';
 import { StaleGeneration } from '../errors.ts';
 import type { MemorySegment } from './memory-segment.ts';
+
+export interface MemoryDraft {
+  stamp: DraftStamp;
+  readonly holdings: Map<string, Holding>;
+}
 
 export interface MemorySale {
   record: SaleRecord | undefined;
   /** Nothing is published in this generation or an older one: the sale was archived in it. */
   archivedIn: number;
   readonly segments: Map<number, MemorySegment>;
-  readonly drafts: Map<number, { readonly draft: string; readonly holdings: Map<string, Holding> }>;
+  readonly drafts: Map<number, MemoryDraft>;
 }
 
 /** All sales in memory, shared by the stores of a MemoryBackend. */

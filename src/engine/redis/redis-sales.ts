@@ -4,9 +4,11 @@ import type { RedisClient } from '../../redis/clients.ts';
 import type { SendAll } from '../../redis/send-all.ts';
 import type {
   DraftRef,
+  DraftStamp,
   ExpectedSale,
   GenerationRef,
   Holding,
+  HoldingsPart,
   Recall,
   SaleRecord,
   SaleStore,
@@ -17,7 +19,7 @@ import type {
   Share,
 } from '../contract.ts';
 import { BackendCorrupt } from '../errors.ts';
-import { MAX_SEGMENTS } from '../limits.ts';
+import { AFTER_ALL_IDS, MAX_SEGMENTS } from '../limits.ts';
 import { rulesOf } from '../sale/rules.ts';
 import { reopenSale, tellChange } from './protocol/change-counter.ts';
 import { decodeCount, decodeRecord, decodeWithdrawal, encodeDigest, encodeRecord } from './protocol/codec.ts';
@@ -101,32 +103,36 @@ export class RedisSales implements SaleStore {
   }
 
   async beginDraft(draft: DraftRef): Promise<void> {
-    await this.#scripts.beginDraft(this.#keys.segment(draft), draft.draft);
+    await this.#scripts.beginDraft(this.#keys.segment(draft), stampOf(draft.draft));
   }
 
-  async draftHoldings(draft: DraftRef, holdings: readonly Holding[]): Promise<void> {
-    const keys = this.#keys.segment(draft);
-    for (const chunk of chunksOf(holdings, LOAD_CHUNK_BUYERS))
-      refuseStale(await this.#scripts.draftHoldings(keys, draft.draft, recordsOf(chunk)), draft);
+  async draftHoldings({ draft, ...ref }: DraftRef, holdings: readonly Holding[]): Promise<void> {
+    const keys = this.#keys.segment(ref);
+    const before = { ...draft, writes: draft.writes - 1 };
+    const chunks = writesOf(holdings);
+    for (const [i, chunk] of chunks.entries()) {
+      const stamp = i === chunks.length - 1 ? stampOf(draft) : stampOf(before, i + 1);
+      refuseStale(await this.#scripts.draftHoldings(keys, stampOf(before, i), stamp, recordsOf(chunk)), ref);
+    }
   }
 
-  async loadSegment(load: SegmentLoad): Promise<void> {
-    const reply = await this.#scripts.loadSegment(
-      this.#keys.segment(load),
-      load.generation,
-      load.left,
-      load.perBuyerLimit,
-      load.draft ?? '',
-    );
-    refuseStale(reply, load);
+  async loadSegment({ left, perBuyerLimit: limit, buyers, ...ref }: SegmentLoad): Promise<void> {
+    const draft = buyers === undefined || buyers === 'none' ? '' : stampOf(buyers);
+    const upTo = buyers === undefined ? '' : AFTER_ALL_IDS;
+    const keys = this.#keys.segment(ref);
+    const reply = await this.#scripts.loadSegment(keys, ref.generation, { left, limit }, { draft, upTo });
+    refuseStale(reply, ref);
   }
 
-  async loadHoldings(segment: SegmentRef, holdings: readonly Holding[], upTo = ''): Promise<void> {
+  async loadHoldings(segment: SegmentRef, { after, upTo, holdings }: HoldingsPart): Promise<void> {
     const keys = this.#keys.segment(segment);
-    for (let at = 0; at === 0 || at < holdings.length; at += LOAD_CHUNK_BUYERS) {
-      const records = recordsOf(holdings.slice(at, at + LOAD_CHUNK_BUYERS));
-      const complete = at + LOAD_CHUNK_BUYERS >= holdings.length ? upTo : '';
-      refuseStale(await this.#scripts.loadHoldings(keys, segment.generation, complete, records), segment);
+    const chunks = writesOf(holdings);
+    let from = after;
+    for (const [i, chunk] of chunks.entries()) {
+      const range = { after: from, upTo: i === chunks.length - 1 ? upTo : chunk.at(-1)!.buyerId };
+      const reply = await this.#scripts.loadHoldings(keys, segment.generation, range, recordsOf(chunk));
+      refuseStale(reply, segment);
+      from = range.upTo;
     }
   }
 
@@ -255,6 +261,16 @@ function unlessCorrupt<T>(decode: () => T): T | undefined {
     if (!(error instanceof BackendCorrupt)) throw error;
     return undefined;
   }
+}
+
+/** The holdings in parts of a write: at least one, which says that there are none. */
+function writesOf(holdings: readonly Holding[]): readonly Holding[][] {
+  return holdings.length > 0 ? chunksOf(holdings, LOAD_CHUNK_BUYERS) : [[]];
+}
+
+/** @param chunks of the next write that are in the draft already */
+function stampOf({ id, writes }: DraftStamp, chunks = 0): string {
+  return `${id} ${writes} ${chunks}`;
 }
 
 function recordsOf(holdings: readonly Holding[]): string[] {

@@ -69,8 +69,8 @@ test('a draft is not loaded if another one began after it', async () => {
   const row = await readKnownSale(shop.db, id);
   const draft = await writeDraft(shop.db, shop.backend, row, 2);
   const later = await writeDraft(shop.db, shop.backend, row, 2);
-  expect(await finishDraft(shop.db, shop.backend, row, draft)).toBe(false);
-  expect(await finishDraft(shop.db, shop.backend, row, later)).toBe(true);
+  expect(await finishDraft(shop.db, shop.backend, row, draft)).toBeUndefined();
+  expect(await finishDraft(shop.db, shop.backend, row, later)).toEqual(later);
 });
 
 test('no draft begins in a generation that has ended', async () => {

@@ -3,7 +3,7 @@
  * rebuild has stopped.
  */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { Backend, Outcome } from '../../../src/engine/contract.ts';
+import type { Backend, HoldingsPart, Outcome } from '../../../src/engine/contract.ts';
 import type { RebuildProgress, Recovery } from '../../../src/operations/recover-operations.ts';
 import { nameLostOrders, readLosses } from '../../../src/rebuild/lost-orders.ts';
 import { rebuildSale } from '../../../src/rebuild/rebuild.ts';
@@ -209,8 +209,8 @@ describe('a rebuild whose process died while it loaded', () => {
   /** Counts the buyers that are loaded from now on. */
   function counting(backend: Backend): { backend: Backend; buyers: () => number } {
     let loaded = 0;
-    const counted = intercept(backend, (call, [, holdings]) => {
-      if (call === 'sales.loadHoldings') loaded += (holdings as unknown[]).length;
+    const counted = intercept(backend, (call, [, part]) => {
+      if (call === 'sales.loadHoldings') loaded += (part as HoldingsPart).holdings.length;
     });
     return { backend: counted, buyers: () => loaded };
   }

@@ -18,6 +18,7 @@ const DEAF_MS = 1_200;
 const JUMP_MS = 3_000;
 const SETBACK_LEAST_MS = 10;
 const SETBACK_MS = 150;
+const RECORD_LOSS_MS = 10;
 
 export class Storm {
   readonly #scenario: Scenario;
@@ -48,6 +49,7 @@ export class Storm {
     this.#sometime(weather.jumps, () => this.#jump());
     this.#sometime(weather.lockBreaks, () => this.#breakLocks());
     this.#sometime(weather.setbacks, () => this.#setBack());
+    this.#sometime(weather.recordLosses, () => this.#loseRecords());
     this.#sometime(weather.deafness, () => this.#deafen());
     if (weather.drags > 0 || weather.dragsTakes) this.#drag();
     for (const moment of weather.allDieAt) {
@@ -154,6 +156,27 @@ export class Storm {
     when(
       () => this.#unitsTaken() > before,
       () => time.after(time.random.unit() * SETBACK_LEAST_MS, lose, WORLD),
+    );
+  }
+
+  /** The file of a server was synced just before a rebuild loaded records into its segments. Then the server dies. */
+  #loseRecords(): void {
+    const server = time.random.pick(this.#world.redis);
+    const lose = () => {
+      if (this.#isOver || !server.machine.isAlive || !server.die({ losing: true })) return;
+      this.#note(`${server.machine.name} loses the records of a rebuild`);
+      this.#auditor.lost();
+      server.start();
+    };
+    when(
+      () => server.segmentsLoading.some(({ hasAll }) => !hasAll),
+      () => {
+        server.sync();
+        when(
+          () => server.segmentsLoading.some(({ hasAll }) => hasAll),
+          () => time.after(time.random.unit() * RECORD_LOSS_MS, lose, WORLD),
+        );
+      },
     );
   }
 

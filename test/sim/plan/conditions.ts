@@ -143,6 +143,12 @@ const rebuiltAgain: Draw = (scenario, random) => {
   };
 };
 
+/** Redis goes back while the sale is rebuilt: to before the buyers' records were loaded, and after the segments were. */
+const recordsLost: Draw = (scenario, random) => {
+  const { weather, ...rest } = rebuiltAgain(scenario, random);
+  return { ...rest, lastsMs: 600, weather: { ...weather, rebuilds: 3, recordLosses: 4 } };
+};
+
 /** Nodes start while servers of their cluster are down. */
 const startsAlone: Draw = ({ weather, ...scenario }, { whole }) => ({
   ...scenario,
@@ -378,6 +384,7 @@ const CONDITIONS = {
   diesTransferring,
   diesClosing,
   rebuiltAgain,
+  recordsLost,
   startsAlone,
   lostLocks,
   lostReplies,

@@ -76,6 +76,8 @@ export interface Weather {
   readonly setbacks: number;
   /** Whether such a loss comes just after the next take, and is only what was taken since Postgres died. */
   readonly losesUnread: boolean;
+  /** How often Redis loses the buyers' records that a rebuild has loaded, and not the segments, and is back at once. */
+  readonly recordLosses: number;
   /** How often an operator has the sale rebuilt: a resize or a repair. */
   readonly rebuilds: number;
   /** How often a sync is disturbed while it has orders of a sale to copy. */
@@ -159,6 +161,7 @@ export function mixedWeather(random: Random): Scenario {
       losesUnread: false,
       lateLinks: 0,
       lateLinkMs: 0,
+      recordLosses: 0,
       rebuilds: 0,
       disturbances: 0,
       allDieAt: [],

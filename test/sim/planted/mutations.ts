@@ -200,6 +200,16 @@ export const MUTATIONS: readonly Mutation[] = [
     edit(`${LUA}/build/load-holdings.lua`, 'if writes[1] then', 'if false then'),
   ),
   mutation(
+    'rebuild: published without looking whether the records are there',
+    'recordsLost',
+    edit(`${LUA}/change/set-state.lua`, 'if publish and now[3] ~= afterAllIds then', 'if false then'),
+    edit(
+      'engine/cluster/cluster-sales.ts',
+      "stateNow === 'loaded' && upTo === AFTER_ALL_IDS",
+      "stateNow === 'loaded'",
+    ),
+  ),
+  mutation(
     'archive: the segments stay',
     'rebuiltAgain',
     edit('engine/redis/redis-sales.ts', '    await this.removeSegments(sale, 0);\n', ''),
@@ -363,8 +373,8 @@ export const MUTATIONS: readonly Mutation[] = [
     edit('rebuild/draft.ts', '  await noteBeginning(db, { saleId: sale.id, generation, id });\n', ''),
     edit(
       'rebuild/draft.ts',
-      '  return { id, segments, buyers };',
-      '  await noteBeginning(db, { saleId: sale.id, generation, id });\n  return { id, segments, buyers };',
+      '  return draft;',
+      '  await noteBeginning(db, { saleId: sale.id, generation, id });\n  return draft;',
     ),
   ),
   mutation(

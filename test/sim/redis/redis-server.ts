@@ -4,6 +4,7 @@
  */
 import { isDeepStrictEqual } from 'node:util';
 import { slotOf } from '../../../src/engine/cluster/slot.ts';
+import { AFTER_ALL_IDS } from '../../../src/engine/limits.ts';
 import type { Link, Listener, Network, Session } from '../machines/network.ts';
 import { Machine, time } from '../machines/virtual-time.ts';
 import { Lua, sha1 } from './lua.ts';
@@ -84,6 +85,16 @@ export class RedisServer implements Listener {
     this.machine.skewMs = skewMs;
     this.#starts++;
     this.#scripts.clear();
+  }
+
+  /** The segments that a rebuild loads, and whether each has all of its buyers. */
+  get segmentsLoading(): { readonly hasAll: boolean }[] {
+    const fields = [...this.redis.data.values()].map((value) =>
+      value.type === 'hash' ? value.fields : undefined,
+    );
+    return fields
+      .filter((of) => of?.get('state') === 'loaded')
+      .map((of) => ({ hasAll: of!.get('loadedUpTo') === AFTER_ALL_IDS }));
   }
 
   /** What it holds now. */

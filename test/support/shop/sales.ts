@@ -2,8 +2,10 @@
 import { expect } from 'vitest';
 import {
   type Backend,
+  type DraftStamp,
   type HeldOrder,
   type Holding,
+  type HoldingsPart,
   type LogPosition,
   NO_ENTRY,
   type RefillReply,
@@ -15,6 +17,7 @@ import {
   type TakeReply,
   type Watermark,
 } from '../../../src/engine/contract.ts';
+import { AFTER_ALL_IDS } from '../../../src/engine/limits.ts';
 
 let salesBuilt = 0;
 
@@ -47,7 +50,7 @@ export interface LoadOptions {
   /** Orders that buyers hold already, by segment. */
   readonly holdings?: readonly (readonly Holding[])[];
   /** Loads the buyers of this draft too. */
-  readonly draft?: string;
+  readonly draft?: DraftStamp;
 }
 
 /** Builds the sale as a rebuild does: every segment, its holdings, then the record that opens it. */
@@ -57,12 +60,16 @@ export async function loadSale(backend: Backend, sale: Sale, options: LoadOption
   for (let segment = 0; segment < sale.segments; segment++) {
     const ref = { saleId, segment, generation };
     const load = { ...ref, left: split[segment]!, perBuyerLimit };
-    await backend.sales.loadSegment(draft === undefined ? load : { ...load, draft });
     const held = holdings[segment];
-    if (held) await backend.sales.loadHoldings(ref, held);
+    await backend.sales.loadSegment(held ? load : { ...load, buyers: draft ?? 'none' });
+    if (held) await backend.sales.loadHoldings(ref, allHoldings(held));
   }
   await backend.sales.publish({ sale, state, generation });
   return new LoadedSale(backend, sale, generation);
+}
+
+export function allHoldings(holdings: readonly Holding[]): HoldingsPart {
+  return { after: '', upTo: AFTER_ALL_IDS, holdings };
 }
 
 /** Splits `sale.stock` over `sale.segments`; the first segments get what does not divide. */

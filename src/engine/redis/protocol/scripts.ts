@@ -3,7 +3,7 @@
 import { ReplyError } from 'ioredis';
 import { fenced, fenceKey } from '../../../locks/fenced.ts';
 import type { RedisClient } from '../../../redis/clients.ts';
-import type { EventPart, GenerationRef, SaleState, TakeBatch } from '../../contract.ts';
+import type { EventPart, GenerationRef, HoldingsPart, SaleState, TakeBatch } from '../../contract.ts';
 import { BackendCorrupt, StaleGeneration } from '../../errors.ts';
 import { AFTER_ALL_IDS, DRAFT_KEPT_MS, TOMBSTONE_KEPT_MS } from '../../limits.ts';
 import { NO_RULES } from '../../sale/rules.ts';
@@ -145,27 +145,36 @@ export class Scripts {
     return this.#commands.compensate(segment, buyers, generation, buyerId, orderId, units) as Reply;
   }
 
-  beginDraft({ draft }: SegmentKeys, id: string) {
-    return this.#commands.beginDraft(draft, id, DRAFT_KEPT_MS) as Promise<number>;
+  beginDraft({ draft }: SegmentKeys, stamp: string) {
+    return this.#commands.beginDraft(draft, stamp, DRAFT_KEPT_MS) as Promise<number>;
   }
 
   /** `records`: buyerId and record in turn. */
-  draftHoldings({ draft }: SegmentKeys, id: string, records: readonly string[]) {
-    return this.#commands.draftHoldings(draft, id, ...records) as Promise<number | string>;
+  draftHoldings({ draft }: SegmentKeys, before: string, stamp: string, records: readonly string[]) {
+    return this.#commands.draftHoldings(draft, before, stamp, ...records) as Promise<number | string>;
   }
 
-  /** @param draftId `''`: none */
-  loadSegment(keys: SegmentKeys, generation: number, left: number, limit: number, draftId: string) {
+  /** @param draft its stamp; `''`: none. @param upTo `''`: its buyers are loaded afterwards */
+  loadSegment(
+    keys: SegmentKeys,
+    generation: number,
+    units: { readonly left: number; readonly limit: number },
+    { draft: stamp, upTo }: { readonly draft: string; readonly upTo: string },
+  ) {
     const { segment, buyers, log, draft } = keys;
-    const args = [generation, left, limit, draftId, AFTER_ALL_IDS];
+    const args = [generation, units.left, units.limit, stamp, upTo];
     return this.#commands.loadSegment(segment, buyers, log, draft, ...args) as Promise<number | string>;
   }
 
   /** `records`: buyerId and record in turn. */
-  loadHoldings(keys: SegmentKeys, generation: number, upTo: string, records: readonly string[]) {
-    const { segment, buyers } = keys;
+  loadHoldings(
+    { segment, buyers }: SegmentKeys,
+    generation: number,
+    { after, upTo }: Pick<HoldingsPart, 'after' | 'upTo'>,
+    records: readonly string[],
+  ) {
     type Reply = Promise<number | string>;
-    return this.#commands.loadHoldings(segment, buyers, generation, upTo, ...records) as Reply;
+    return this.#commands.loadHoldings(segment, buyers, generation, after, upTo, ...records) as Reply;
   }
 
   /** @returns how many of their keys existed */
@@ -205,7 +214,7 @@ export class Scripts {
     { rules, limit }: { readonly rules: string; readonly limit: number },
     publish: boolean,
   ) {
-    const args = [...segments, generation, state, publish ? 'publish' : '', rules, limit];
+    const args = [...segments, generation, state, publish ? 'publish' : '', rules, limit, AFTER_ALL_IDS];
     return this.#redis.eval(SET_STATE, segments.length, ...args) as Promise<number | string>;
   }
 

@@ -4,6 +4,7 @@ import { describe, expect, it, vi } from 'vitest';
 import { ClusterSales } from '../../../../src/engine/cluster/cluster-sales.ts';
 import type { ExpectedSale, Sale } from '../../../../src/engine/contract.ts';
 import { StaleGeneration } from '../../../../src/engine/errors.ts';
+import { AFTER_ALL_IDS } from '../../../../src/engine/limits.ts';
 import { Keys } from '../../../../src/engine/redis/protocol/keys.ts';
 import type { RawSnapshot, Scripts } from '../../../../src/engine/redis/protocol/scripts.ts';
 import { rulesOf } from '../../../../src/engine/sale/rules.ts';
@@ -43,7 +44,7 @@ function serving(sale: Sale, segments: Record<number, Content>, record: Content 
 describe('the state of a sale on a cluster', () => {
   const sale = aSale({ segments: 2 });
   const keyOf = (segment: number) => KEYS.segment({ saleId: sale.id, segment }).segment;
-  const inState = (state: string, generation = '3') => ({ generation, state });
+  const inState = (state: string, generation = '3') => ({ generation, state, loadedUpTo: AFTER_ALL_IDS });
   const opened = { sale, state: 'open', generation: 3, rules: rulesOf(sale) } as const;
 
   it.each([
@@ -71,6 +72,16 @@ describe('the state of a sale on a cluster', () => {
       expect([scripts.setState.mock.calls, scripts.publishSale.mock.calls]).toEqual([[], []]);
     }
   });
+
+  it.each([{ loadedUpTo: 'zoe' }, {}])(
+    'is not published in any segment if one lacks buyers: it has %j',
+    async (loaded) => {
+      const lacking = { generation: '3', state: 'loaded', ...loaded };
+      const { sales, scripts } = serving(sale, { 0: inState('loaded'), 1: lacking as Fields });
+      await expect(sales.publish(opened)).rejects.toThrow(StaleGeneration);
+      expect([scripts.setState.mock.calls, scripts.publishSale.mock.calls]).toEqual([[], []]);
+    },
+  );
 
   it.each<[string, Content]>([
     ['is of another generation', inState('open', '2')],

@@ -48,7 +48,7 @@ describe('a counter', () => {
 
 describe('a buyer’s record', () => {
   it('gets the orders that it lacks, and keeps the others once', async () => {
-    segment.load([{ buyerId: 'anna', orders: [held('1'), held('2')] }]);
+    segment.setHolding({ buyerId: 'anna', orders: [held('1'), held('2')] });
     await audits.remember(REF, { buyerId: 'anna', orders: [held('2'), held('3')] });
     await audits.remember(REF, { buyerId: 'ben', orders: [held('4')] });
     expect(await audits.records(REF)).toEqual({
@@ -61,7 +61,7 @@ describe('a buyer’s record', () => {
   });
 
   it('is gone when all its orders were returned', async () => {
-    segment.load([{ buyerId: 'anna', orders: [held('1'), held('2')] }]);
+    segment.setHolding({ buyerId: 'anna', orders: [held('1'), held('2')] });
     segment.compensate('anna', '1', 1);
     expect((await audits.records(REF)).holdings).toEqual([{ buyerId: 'anna', orders: [held('2')] }]);
     segment.compensate('anna', '2', 1);

@@ -115,33 +115,52 @@ describe('holdings that are loaded', () => {
   const ref = { saleId: 's', segment: 0, generation: 2 };
   const holdingsOf = (count: number): Holding[] =>
     Array.from({ length: count }, (_, i) => ({
-      buyerId: `b${i}`,
+      buyerId: `b${String(i).padStart(4, '0')}`,
       orders: [{ orderId: String(i), quantity: 1, seq: 0, key: '' }],
     }));
 
   it.each([
-    [0, [0]],
-    [999, [999]],
-    [1_000, [1_000]],
-    [1_001, [1_000, 1]],
-    [2_000, [1_000, 1_000]],
+    [0, [0], []],
+    [999, [999], []],
+    [1_000, [1_000], []],
+    [1_001, [1_000, 1], ['b0999']],
+    [3_000, [1_000, 1_000, 1_000], ['b0999', 'b1999']],
   ])(
-    'of %i buyers are written a thousand at a time; only the last write says how far',
-    async (count, sizes) => {
+    'of %i buyers are written a thousand at a time; each write begins where the one before has ended',
+    async (count, sizes, ends) => {
       const loadHoldings = vi.fn(async (..._: unknown[]) => 1);
       const { sales } = salesWith({ scripts: { loadHoldings } });
       const holdings = holdingsOf(count);
-      await sales.loadHoldings(ref, holdings, 'zoe');
-      const writes = loadHoldings.mock.calls.map(([, generation, upTo, records]) => ({
-        ...{ generation, upTo, buyers: (records as string[]).length / 2 },
+      await sales.loadHoldings(ref, { after: 'anna', upTo: 'zoe', holdings });
+      const writes = loadHoldings.mock.calls.map(([, generation, range, records]) => ({
+        ...{ generation, range, buyers: (records as string[]).length / 2 },
       }));
+      const [froms, tos] = [
+        ['anna', ...ends],
+        [...ends, 'zoe'],
+      ];
       expect(writes).toEqual(
-        sizes.map((buyers, i) => ({ generation: 2, upTo: i === sizes.length - 1 ? 'zoe' : '', buyers })),
+        sizes.map((buyers, i) => ({ generation: 2, range: { after: froms[i], upTo: tos[i] }, buyers })),
       );
       const records = loadHoldings.mock.calls.flatMap((call) => call[3] as string[]);
       expect(records).toEqual(holdings.flatMap(({ buyerId }, i) => [buyerId, `${i}:1:0:`]));
     },
   );
+
+  it('are written to a draft a thousand at a time; each write names the one before', async () => {
+    const draftHoldings = vi.fn(async (..._: unknown[]) => 1);
+    const { sales } = salesWith({ scripts: { draftHoldings } });
+    for (const [i, count] of [2_001, 0, 1].entries())
+      await sales.draftHoldings({ ...ref, draft: { id: 'mine', writes: i + 1 } }, holdingsOf(count));
+    const stamps = draftHoldings.mock.calls.map(([, before, stamp]) => [before, stamp]);
+    expect(stamps).toEqual([
+      ['mine 0 0', 'mine 0 1'],
+      ['mine 0 1', 'mine 0 2'],
+      ['mine 0 2', 'mine 1 0'],
+      ['mine 1 0', 'mine 2 0'],
+      ['mine 2 0', 'mine 3 0'],
+    ]);
+  });
 });
 
 describe('how far segments are loaded', () => {

@@ -340,11 +340,12 @@ describe('a new segment', () => {
   };
 
   it.each<[string, Stored, Args, unknown, object]>([
-    ['without anything before', {}, [4, 7, 2, '', '~'], 1, { s: fresh('loaded', '7', '2') }],
+    ['without anything before', {}, [4, 7, 2, '', ''], 1, { s: fresh('loaded', '7', '2') }],
+    ['without buyers', {}, [4, 7, 2, '', '~'], 1, { s: { ...fresh('loaded', '7', '2'), loadedUpTo: '~' } }],
     [
       'without a draft, which is removed',
       OLD,
-      [4, 7, 2, '', '~'],
+      [4, 7, 2, '', ''],
       1,
       { s: { ...fresh('loaded', '7', '2'), foreign: null }, b: null, l: null, d: null },
     ],
@@ -376,21 +377,49 @@ describe('a new segment', () => {
   });
 
   it.each<[string, Fields, Args, unknown, object]>([
-    ['writes records', { state: 'loaded' }, [4, '', 'anna', 'x'], 1, { b: { anna: 'x' } }],
     [
-      'writes how far',
+      'writes records and how far',
       { state: 'loaded' },
-      [4, 'anna', 'anna', 'x'],
+      [4, '', 'anna', 'anna', 'x'],
       1,
       { b: { anna: 'x' }, s: { loadedUpTo: 'anna' } },
     ],
-    ['writes only how far', { state: 'loaded' }, [4, '~'], 1, { s: { loadedUpTo: '~' } }],
-    ['is refused when it is published', {}, [4, '~', 'anna', 'x'], 'stale', {}],
-    ['is refused when it is frozen', { state: 'frozen' }, [4, '~', 'anna', 'x'], 'stale', {}],
+    ['writes only how far', { state: 'loaded' }, [4, '', '~'], 1, { s: { loadedUpTo: '~' } }],
+    [
+      'goes on',
+      { state: 'loaded', loadedUpTo: 'Zoe' },
+      [4, 'Zoe', 'anna', 'anna', 'x'],
+      1,
+      { b: { anna: 'x' }, s: { loadedUpTo: 'anna' } },
+    ],
+    [
+      'writes again what another has written',
+      { state: 'loaded', loadedUpTo: 'anna' },
+      [4, 'ann', 'anna', 'anna', 'x'],
+      1,
+      { b: { anna: 'x' } },
+    ],
+    ['is refused without the first buyers', { state: 'loaded' }, [4, 'Al', '~', 'anna', 'x'], 'stale', {}],
+    [
+      'is refused without buyers before these',
+      { state: 'loaded', loadedUpTo: 'Zoe' },
+      [4, 'ann', 'anna', 'anna', 'x'],
+      'stale',
+      {},
+    ],
+    [
+      'is refused without the last buyer before these',
+      { state: 'loaded', loadedUpTo: 'ann' },
+      [4, 'anna', '~', 'ben', 'x'],
+      'stale',
+      {},
+    ],
+    ['is refused when it is published', {}, [4, '', '~', 'anna', 'x'], 'stale', {}],
+    ['is refused when it is frozen', { state: 'frozen' }, [4, '', '~', 'anna', 'x'], 'stale', {}],
     [
       'is refused by another generation',
       { state: 'loaded', generation: '5' },
-      [4, '~', 'anna', 'x'],
+      [4, '', '~', 'anna', 'x'],
       'stale',
       {},
     ],
@@ -430,6 +459,8 @@ describe('a new segment', () => {
 });
 
 describe('a draft', () => {
+  const SECOND = { ' ': 'a 2' };
+
   it('replaces an older one, and expires', () => {
     const { reply, written, commands } = runScript(
       'build/begin-draft',
@@ -442,13 +473,20 @@ describe('a draft', () => {
   });
 
   it.each<[string, Args, unknown, object]>([
-    ['gets records', ['mine', 'anna', 'x', 'cleo', 'y'], 1, { d: { anna: 'x', cleo: 'y' } }],
-    ['loses buyers without orders', ['mine', 'ben', '', 'anna', 'x'], 1, { d: { anna: 'x', ben: null } }],
-    ['loses only buyers', ['mine', 'ben', ''], 1, { d: { ben: null } }],
-    ['stays', ['mine'], 1, {}],
-    ['is not written by another', ['other', 'ben', '', 'anna', 'x'], 'stale', {}],
+    ['gets records', ['a 1', 'a 2', 'anna', 'x', 'cleo', 'y'], 1, { d: { ...SECOND, anna: 'x', cleo: 'y' } }],
+    [
+      'loses buyers without orders',
+      ['a 1', 'a 2', 'ben', '', 'anna', 'x'],
+      1,
+      { d: { ...SECOND, anna: 'x', ben: null } },
+    ],
+    ['loses only buyers', ['a 1', 'a 2', 'ben', ''], 1, { d: { ...SECOND, ben: null } }],
+    ['gets no records', ['a 1', 'a 2'], 1, { d: SECOND }],
+    ['is written again', ['a 0', 'a 1', 'anna', 'x'], 1, { d: { anna: 'x' } }],
+    ['is not written without the write before', ['a 2', 'a 3', 'anna', 'x'], 'stale', {}],
+    ['is not written by another', ['b 1', 'b 2', 'ben', '', 'anna', 'x'], 'stale', {}],
   ])('%s', (_, args, reply, written) => {
-    expect(run('build/draft-holdings', { d: { ' ': 'mine', ben: 'z' } }, ['d'], args)).toEqual([
+    expect(run('build/draft-holdings', { d: { ' ': 'a 1', ben: 'z' } }, ['d'], args)).toEqual([
       reply,
       written,
     ]);
@@ -719,7 +757,16 @@ describe('the state of all segments', () => {
 
   it.each<[string, Fields, string, string, unknown, object]>([
     ['is set', {}, 'paused', '', 1, set],
-    ['is published', { state: 'loaded' }, 'paused', 'publish', 1, set],
+    ['is published', { state: 'loaded', loadedUpTo: '~' }, 'paused', 'publish', 1, set],
+    [
+      'is not published without buyers',
+      { state: 'loaded', loadedUpTo: 'zoe' },
+      'paused',
+      'publish',
+      'stale',
+      {},
+    ],
+    ['is not published before buyers are loaded', { state: 'loaded' }, 'paused', 'publish', 'stale', {}],
     ['is not published twice', {}, 'paused', 'publish', 'stale', {}],
     ['is not set before it is published', { state: 'loaded' }, 'paused', '', 'stale', {}],
     ['is not set where one is frozen', { state: 'frozen' }, 'paused', '', 'stale', {}],
@@ -745,8 +792,8 @@ describe('the state of all segments', () => {
     ['brings none without units left', { left: null, withdrawn: null }, 'paused', '', 1, set],
     ['brings none without units taken', { taken: null, withdrawn: null }, 'paused', '', 1, set],
   ])('%s', (_, fields, state, publish, reply, written) => {
-    const good = segment(publish === '' ? {} : { state: 'loaded' });
-    const args = [4, state, publish, 'r2', 9];
+    const good = segment(publish === '' ? {} : { state: 'loaded', loadedUpTo: '~' });
+    const args = [4, state, publish, 'r2', 9, '~'];
     const isRefused = reply === 'stale';
     for (const keys of [
       ['s', 't'],

@@ -5,25 +5,25 @@
 
   Input
     KEYS[1] segment (hash)   KEYS[2] buyers (hash)   KEYS[3] log (stream)   KEYS[4] draft (hash)
-    ARGV[1] generation   ARGV[2] units left   ARGV[3] limit per buyer   ARGV[4] the draft's id; '' for none
-    ARGV[5] the id up to which the draft has all buyers
+    ARGV[1] generation   ARGV[2] units left   ARGV[3] limit per buyer   ARGV[4] the draft's stamp; '' for none
+    ARGV[5] the id up to which the segment has all of its buyers; '' if they are loaded afterwards
   Output
     1 if it was loaded; 'stale', and nothing was done, if the segment is of the same or a later generation, or if that
-    draft is not there
+    draft is not there with this stamp
 ]]
 local segment, buyers, log, draft = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local generation, left, limit, draftId, upTo = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local generation, left, limit, stamp, upTo = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 --include parts/fresh-segment
 
 local current = redis.call('HGET', segment, 'generation')
 if current and tonumber(current) >= tonumber(generation) then return 'stale' end
-if draftId ~= '' and redis.call('HGET', draft, ' ') ~= draftId then return 'stale' end
+if stamp ~= '' and redis.call('HGET', draft, ' ') ~= stamp then return 'stale' end
 redis.call('UNLINK', segment, buyers, log)
 writeFresh('loaded', left, limit)
-if draftId == '' then
+if upTo ~= '' then redis.call('HSET', segment, 'loadedUpTo', upTo) end
+if stamp == '' then
   redis.call('UNLINK', draft)
 else
-  redis.call('HSET', segment, 'loadedUpTo', upTo)
   redis.call('PERSIST', draft)
   redis.call('RENAME', draft, buyers)
   redis.call('HDEL', buyers, ' ')

@@ -1,6 +1,6 @@
 --[[
   Sets the state, the rules and the limit of all given segments, or of none. A loaded segment opens only when it is published,
-  and only once. A segment that is frozen or has lost writes does not open again: it must be loaded again.
+  only once, and only if it has all of its buyers. A segment that is frozen or has lost writes does not open again: it must be loaded again.
 
   Version 0.1.0 builds segments without the counters of supplied units. A segment gets them here: sync sets the state of a
   sale whose rules are missing, and that version writes no rules either.
@@ -9,16 +9,20 @@
     KEYS[1..N] segments (hashes)
     ARGV[1] generation   ARGV[2] state: open | paused | closed   ARGV[3] 'publish' or ''
     ARGV[4] rules: takes that name others are refused   ARGV[5] limit per buyer, which is part of the rules
+    ARGV[6] the `loadedUpTo` of a segment that has all of its buyers
   Output
     1 if they have that state now; 'stale', and nothing was done, if one is missing, frozen, lost, of another
-    generation, or not published (with 'publish': already published)
+    generation, or not published (with 'publish': already published, or
+    without some of its buyers)
 ]]
 local generation, state, publish, rules, limit = ARGV[1], ARGV[2], ARGV[3] == 'publish', ARGV[4], ARGV[5]
+local afterAllIds = ARGV[6]
 
 for i = 1, #KEYS do
-  local now = redis.call('HMGET', KEYS[i], 'generation', 'state')
+  local now = redis.call('HMGET', KEYS[i], 'generation', 'state', 'loadedUpTo')
   if now[1] ~= generation then return 'stale' end
   if now[2] == 'frozen' or now[2] == 'lost' or (now[2] == 'loaded') ~= publish then return 'stale' end
+  if publish and now[3] ~= afterAllIds then return 'stale' end
 end
 -- Supplied units always equal units left plus units taken, so a script that has moved units before changes nothing.
 local function addCounters(segment)

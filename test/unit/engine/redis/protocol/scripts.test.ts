@@ -3,6 +3,7 @@ import { ReplyError } from 'ioredis';
 import { describe, expect, it } from 'vitest';
 import { NO_ENTRY, type TakeBatch } from '../../../../../src/engine/contract.ts';
 import { BackendCorrupt, StaleGeneration } from '../../../../../src/engine/errors.ts';
+import { AFTER_ALL_IDS } from '../../../../../src/engine/limits.ts';
 import { Keys } from '../../../../../src/engine/redis/protocol/keys.ts';
 import { refuseStale, Scripts, type SegmentTake } from '../../../../../src/engine/redis/protocol/scripts.ts';
 import { FakeRedis, type Ran } from '../../../../support/engine/fake-redis.ts';
@@ -144,7 +145,18 @@ it('a state is set by a publication, or otherwise without one', async () => {
   const { redis, scripts } = scriptsWith(() => 1);
   for (const publish of [true, false])
     await scripts.setState(['one', 'two'], 4, 'open', { rules: 'r1', limit: 3 }, publish);
-  const args = (word: string) => [expect.any(String), 2, 'one', 'two', 4, 'open', word, 'r1', 3];
+  const args = (word: string) => [
+    expect.any(String),
+    2,
+    'one',
+    'two',
+    4,
+    'open',
+    word,
+    'r1',
+    3,
+    AFTER_ALL_IDS,
+  ];
   expect(redis.ran.map((ran) => ran.args)).toEqual([args('publish'), args('')]);
 });
 
