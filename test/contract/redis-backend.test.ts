@@ -451,6 +451,7 @@ describe('the keys', () => {
     const keptMs = await redis.pttl(draft);
     expect(keptMs).toBeGreaterThan(DRAFT_KEPT_MS / 2);
     expect(keptMs).toBeLessThanOrEqual(DRAFT_KEPT_MS);
+    await sale.freeze();
     await backend.sales.loadSegment({ ...ref, left: 5, perBuyerLimit: 1, buyers: written.draft });
     expect(await redis.pttl(buyers)).toBe(FOR_EVER);
   });

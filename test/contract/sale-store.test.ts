@@ -251,6 +251,7 @@ onEachBackend((stage) => {
     it('stops a rebuild that has loaded and not published yet', async () => {
       const sale = await stage.load();
       const next = { ...sale.ref(), generation: 2 };
+      await sale.freeze();
       await stage.backend.sales.loadSegment({ ...next, left: 10, perBuyerLimit: 1, buyers: 'none' });
       await stage.backend.sales.freeze(sale.sale.id, 1, 2);
       await expect(
@@ -303,6 +304,22 @@ onEachBackend((stage) => {
       await expect(stage.backend.sales.loadSegment(load)).rejects.toThrow(StaleGeneration);
       expect(kinds(await sale.take([sale.order('anna')]))).toEqual(['taken']);
     });
+
+    it.each(['open', 'paused', 'closed'] as const)(
+      'is refused while an older one is %s: its log may hold orders that nobody has salvaged',
+      async (state) => {
+        const sale = await stage.load();
+        const sold = await sale.sellEach(1);
+        await stage.backend.sales.setState({ sale: sale.sale, state, generation: 1 });
+        const next = { ...sale.ref(), generation: 2, left: 9, perBuyerLimit: 1 };
+        await expect(stage.backend.sales.loadSegment(next)).rejects.toThrow(StaleGeneration);
+        const [read] = await stage.backend.log.readLog([sale.position()], 10);
+        expect(read!.entries.flatMap(({ orders }) => orders)).toMatchObject(sold);
+        await sale.freeze();
+        await stage.backend.sales.loadSegment(next);
+        stage.uncount(sale);
+      },
+    );
 
     it('sets the limit per buyer', async () => {
       const sale = await stage.load({ perBuyerLimit: 2 });
@@ -377,6 +394,7 @@ onEachBackend((stage) => {
       stage.uncount(sale);
       await archive(sale);
       for (const generation of [2, 3]) {
+        await stage.backend.sales.freeze(sale.sale.id, 1, generation - 1);
         await load(sale, generation);
         const late = { sale: sale.sale, state: 'open' as const, generation };
         await expect(stage.backend.sales.publish(late)).rejects.toThrow(StaleGeneration);

@@ -58,7 +58,7 @@ export interface SaleBuilding {
   draftHoldings(draft: DraftRef, holdings: readonly Holding[]): Promise<void>;
   /**
    * Replaces a segment's state: `left` units, an empty log, and no buyers or those of the draft. It answers `stale` until
-   * `publish`. @throws StaleGeneration, also if the draft lacks a write
+   * `publish`. @throws StaleGeneration, also if the draft lacks a write, or if an older segment is not frozen
    */
   loadSegment(load: SegmentLoad): Promise<void>;
   /**

@@ -150,7 +150,7 @@ export class MemoryBackend implements Backend, TakeStore, SaleStore, OrderLog {
   async loadSegment(load: SegmentLoad): Promise<void> {
     const sale = this.#stock.saleFor(load.saleId);
     const current = sale.segments.get(load.segment);
-    if (current && current.generation >= load.generation)
+    if (current && (current.generation >= load.generation || current.isPublished))
       throw new StaleGeneration(load.saleId, load.generation);
     const { buyers } = load;
     const segment = new MemorySegment(load);

@@ -53,10 +53,11 @@ export interface LoadOptions {
   readonly draft?: DraftStamp;
 }
 
-/** Builds the sale as a rebuild does: every segment, its holdings, then the record that opens it. */
+/** Builds the sale as a rebuild does: freezes an older generation, then every segment, its holdings, then the record that opens it. */
 export async function loadSale(backend: Backend, sale: Sale, options: LoadOptions = {}): Promise<LoadedSale> {
   const { generation = 1, state = 'open', split = splitEvenly(sale), holdings = [], draft } = options;
   const { id: saleId, perBuyerLimit } = sale;
+  if (generation > 1) await backend.sales.freeze(saleId, sale.segments, generation - 1);
   for (let segment = 0; segment < sale.segments; segment++) {
     const ref = { saleId, segment, generation };
     const load = { ...ref, left: split[segment]!, perBuyerLimit };

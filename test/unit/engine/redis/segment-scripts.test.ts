@@ -333,7 +333,7 @@ describe('a new segment', () => {
 
   const KEYS = ['s', 'b', 'l', 'd'];
   const OLD: Stored = {
-    s: { generation: '3', foreign: '1' },
+    s: { generation: '3', state: 'frozen', foreign: '1' },
     b: { anna: '1:1:1:' },
     l: [['3-1', ['p', '']]],
     d: { ' ': 'other', ben: '2:1:1:' },
@@ -363,6 +363,20 @@ describe('a new segment', () => {
     ],
     ['with a draft that another has begun', OLD, [4, 7, 2, 'mine', '~'], 'stale', {}],
     ['with a draft that is gone', { s: OLD.s! }, [4, 7, 2, 'mine', '~'], 'stale', {}],
+    [
+      'over one that sells',
+      { ...OLD, s: { generation: '3', state: 'open' } },
+      [4, 7, 2, '', ''],
+      'stale',
+      {},
+    ],
+    [
+      'over one that has lost writes',
+      { ...OLD, s: { generation: '3', state: 'lost' } },
+      [4, 7, 2, '', ''],
+      'stale',
+      {},
+    ],
     ['of the same generation', { ...OLD, s: { generation: '4' } }, [4, 7, 2, '', '~'], 'stale', {}],
     ['of an older generation', { ...OLD, s: { generation: '5' } }, [4, 7, 2, '', '~'], 'stale', {}],
   ])('is loaded %s', (_, stored, args, reply, written) => {
