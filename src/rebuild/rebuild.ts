@@ -85,7 +85,7 @@ export async function rebuildSale(
   if ((witness.generation ?? before.generation) !== before.generation) {
     throw new StaleGeneration(saleId, before.generation);
   }
-  const loadedUpTo = await loadedByUnfinished(backend, before);
+  const loadedUpTo = await loadedByUnfinished(db, backend, before, witness);
   if (loadedUpTo !== undefined) {
     const loadedBuyers = await loadAndPublish(db, backend, before, loadedUpTo, progress);
     return { generation: before.generation, salvagedOrders: 0, loadedBuyers };
@@ -126,13 +126,33 @@ export async function rebuildSale(
   return { generation: row.generation, salvagedOrders, loadedBuyers: loadedBuyers + (drafted?.buyers ?? 0) };
 }
 
-/** How far a rebuild that was not finished has loaded this generation; `undefined` if there is no such rebuild. */
+/**
+ * How far a rebuild that was not finished has loaded this generation; `undefined` if there is no such rebuild. If the generation
+ * was published before, the backend has come back from a copy of the time before that: its units were sold since.
+ */
 async function loadedByUnfinished(
+  db: Database,
   backend: Backend,
   { sale, generation }: SaleRow,
+  { newest }: Witness,
 ): Promise<string | undefined> {
   if (generation === 0 || (await backend.sales.read(sale.id))?.generation === generation) return undefined;
+  if (newest.some(({ seq }) => seq > 0) || (await wasPublished(db, sale.id, generation))) return undefined;
   return backend.sales.loadedUpTo({ saleId: sale.id, generation }, sale.segments);
+}
+
+/** Whether Postgres has orders of this generation, or units that the backend took back, got or gave away in it. */
+async function wasPublished(db: Database, saleId: string, generation: number): Promise<boolean> {
+  const ofGeneration = 'sale_id = ? AND generation = ?';
+  const [found] = await rows<{ was: boolean }>(
+    db,
+    `SELECT EXISTS (SELECT 1 FROM segment_cursors WHERE ${ofGeneration} AND position > 0)
+       OR EXISTS (SELECT 1 FROM stock_returns WHERE ${ofGeneration} AND applied_at IS NOT NULL)
+       OR EXISTS (SELECT 1 FROM stock_movements WHERE ${ofGeneration} AND applied_at IS NOT NULL
+         AND action IN ('top-up', 'withdraw')) AS was`,
+    Array(3).fill([saleId, generation]).flat(),
+  );
+  return found!.was;
 }
 
 /**
