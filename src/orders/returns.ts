@@ -118,13 +118,21 @@ async function markApplied(db: Database, applied: readonly PendingReturn[]): Pro
   );
 }
 
-/** The recently rejected orders of a sale. Each has a return, whatever its own status is (apply-each.ts). */
-export async function readRejections(db: Database, saleId: string): Promise<Rejection[]> {
+/**
+ * The recently rejected orders of a sale, and which of these orders were rejected at any time. Each has a return, whatever its
+ * own status is (apply-each.ts).
+ */
+export async function readRejections(
+  db: Database,
+  saleId: string,
+  orderIds: readonly string[] = [],
+): Promise<Rejection[]> {
   const found = await rows<{ order_id: string; because: Rejection['reason'] }>(
     db,
     `SELECT order_id::text, substr(reason, length('rejected: ') + 1) AS because FROM stock_returns
-     WHERE sale_id = ? AND reason LIKE 'rejected: %' AND created_at > now() - ? * interval '1 second'`,
-    [saleId, TELL_REJECTIONS_S],
+     WHERE sale_id = ? AND reason LIKE 'rejected: %'
+       AND (created_at > now() - ? * interval '1 second' OR order_id = ANY (?::bigint[]))`,
+    [saleId, TELL_REJECTIONS_S, numbers(orderIds)],
   );
   return found.map((row) => ({ orderId: row.order_id, reason: row.because }));
 }

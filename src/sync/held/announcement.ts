@@ -2,7 +2,7 @@
  * Announces to the backend what is in Postgres of one sale. A sync does so when it takes a sale over, because an earlier sync may
  * have died between its commit and the announcement, and when the backend may have lost what was announced.
  */
-import type { Rejection, Watermark } from '../../engine/contract.ts';
+import type { LogRead, Rejection, Watermark } from '../../engine/contract.ts';
 import { applyReturns, readRejections } from '../../orders/returns.ts';
 import { type Cursor, readCursors } from '../../postgres/cursors.ts';
 import { isOn } from '../apply/log-chain.ts';
@@ -18,20 +18,33 @@ export async function announceApplied(
 ): Promise<void> {
   // Returns come first: a watermark must not overtake the orders that were refused.
   await applyReturns(db, backend, saleId);
-  const rejected = await readRejections(db, saleId);
-  const applied = cursors ?? (await readCursors(db, saleId));
-  await teller.tell(await watermarksOf(backend, applied, rejected));
+  const begun = (cursors ?? (await readCursors(db, saleId))).filter((cursor) => cursor.seq > 0);
+  const reads = await readLast(backend, begun);
+  // Their buyers may wait, however long ago it was by the clock of Postgres, which may have been set meanwhile.
+  const announced = reads.flatMap(({ entries }) =>
+    entries.flatMap(({ orders }) => orders.map((o) => o.orderId)),
+  );
+  const rejected = await readRejections(db, saleId, announced);
+  await teller.tell(watermarksOf(begun, reads, rejected));
+}
+
+/** The last applied entry of each log, if it is not trimmed. */
+function readLast(
+  { log }: Pick<SyncStores['backend'], 'log'>,
+  begun: readonly Cursor[],
+): Promise<readonly LogRead[]> {
+  return log.readLog(
+    begun.map((cursor) => ({ ...cursor, seq: cursor.seq - 1 })),
+    1,
+  );
 }
 
 /** Only of the logs that still hold the applied entries. The other logs have lost writes and must not be trimmed. */
-async function watermarksOf(
-  { log }: Pick<SyncStores['backend'], 'log'>,
-  cursors: readonly Cursor[],
+function watermarksOf(
+  begun: readonly Cursor[],
+  reads: readonly LogRead[],
   rejected: readonly Rejection[],
-): Promise<Watermark[]> {
-  const begun = cursors.filter((cursor) => cursor.seq > 0);
-  const before = begun.map((cursor) => ({ ...cursor, seq: cursor.seq - 1 }));
-  const reads = await log.readLog(before, 1);
+): Watermark[] {
   return begun
     .filter((cursor, i) => isOn(reads[i]!, cursor))
     .map((cursor) => ({ ...cursor, rejected, tails: [cursor.tail] }));
