@@ -22,7 +22,7 @@ const row = {
 };
 
 type Answer = (statement: string) => Promise<{ rows: readonly object[] }>;
-const answers: Answer = async (sql) => ({ rows: sql.startsWith('SELECT * FROM queues') ? [row] : [] });
+const answers: Answer = async (sql) => ({ rows: sql.includes('FROM queues q') ? [row] : [] });
 const refuses: Answer = async () => {
   throw new Error('connect ECONNREFUSED');
 };
