@@ -1,25 +1,41 @@
 /** Fixtures for tests: fresh databases and key prefixes, and seeds. */
 import { randomBytes, randomInt } from 'node:crypto';
+import pg from 'pg';
 import { inject } from 'vitest';
 import { APP_ROLE, asRedisAdmin, asRole } from './postgres/least-rights.ts';
-import { createDatabase, dropUnused } from './servers/create-database.ts';
+import { dropUnused, newDatabase } from './servers/create-database.ts';
 
 export { type UntilOptions, until } from './until.ts';
 
 const MAX_SEED = 2 ** 31;
 
-/** The databases of the test file that runs. */
+/** The databases of the test file that runs, by name. */
 const created: string[] = [];
+/** The administrator's connection of the test file that runs: to connect takes longer than to create a database. */
+let administrator: Promise<pg.Client> | undefined;
 
 /** A run creates 600 databases, of 9 MB each, so each file drops its own (after-each-file.ts). */
 export async function dropDatabases(): Promise<void> {
-  if (created.length > 0) await dropUnused(inject('postgresUrl'), created.splice(0));
+  const client = await administrator;
+  administrator = undefined;
+  if (client === undefined) return;
+  await dropUnused(client, created.splice(0));
+  await client.end();
 }
 
 async function create(template?: string): Promise<string> {
-  const url = await createDatabase(inject('postgresUrl'), template === undefined ? {} : { template });
-  created.push(url);
-  return url;
+  const url = new URL(inject('postgresUrl'));
+  administrator ??= connect(url.href);
+  const name = await newDatabase(await administrator, template === undefined ? {} : { template });
+  created.push(name);
+  url.pathname = `/${name}`;
+  return url.href;
+}
+
+async function connect(connectionString: string): Promise<pg.Client> {
+  const client = new pg.Client({ connectionString });
+  await client.connect();
+  return client;
 }
 
 /**

@@ -38,6 +38,11 @@ export async function redisAndPostgres(): Promise<
   return { redisUrl: redisUrl(), databaseUrl: await freshDatabase(), keyPrefix: freshPrefix() };
 }
 
+/** For tests that no store makes a difference to. A node on PGlite takes twice the processor time of one on Redis and Postgres. */
+export function anyStore(): Promise<TestNodeOptions> {
+  return inTier<() => Promise<TestNodeOptions>>({ test: redisAndPostgres, release: embedded })();
+}
+
 export function onEachStore(tests: (stage: Stage) => void, env: Record<string, string> = {}): void {
   const chosen = inTier({
     test: stores.filter(({ name }) => name === 'redis and postgres'),

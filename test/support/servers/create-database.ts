@@ -15,33 +15,34 @@ export interface DatabaseOptions {
 const COPIES_FILES = `SELECT current_setting('fsync') = 'off' AND current_setting('server_version_num')::int >= 150000 AS copies`;
 
 /** Creates a database on the server at `serverUrl`. @returns its url */
-export async function createDatabase(
-  serverUrl: string,
-  { label = 'test', template = 'template1' }: DatabaseOptions = {},
-): Promise<string> {
-  const name = `${label}_${randomBytes(6).toString('hex')}`;
-  await onServer(serverUrl, async (client) => {
-    const [quoted, from] = [name, template].map((word) => client.escapeIdentifier(word));
-    const { rows } = await client.query(COPIES_FILES);
-    const strategy = rows[0].copies ? 'STRATEGY file_copy' : '';
-    await client.query(`CREATE DATABASE ${quoted} TEMPLATE ${from} ${strategy}`);
-  });
+export async function createDatabase(serverUrl: string, options: DatabaseOptions = {}): Promise<string> {
+  const name = await onServer(serverUrl, (client) => newDatabase(client, options));
   const url = new URL(serverUrl);
   url.pathname = `/${name}`;
   return url.href;
 }
 
+/** Creates a database on the server that `client` is connected to. @returns its name */
+export async function newDatabase(
+  client: pg.Client,
+  { label = 'test', template = 'template1' }: DatabaseOptions = {},
+): Promise<string> {
+  const name = `${label}_${randomBytes(6).toString('hex')}`;
+  const [quoted, from] = [name, template].map((word) => client.escapeIdentifier(word));
+  const { rows } = await client.query(COPIES_FILES);
+  const strategy = rows[0].copies ? 'STRATEGY file_copy' : '';
+  await client.query(`CREATE DATABASE ${quoted} TEMPLATE ${from} ${strategy}`);
+  return name;
+}
+
 /** Drops these databases of the server, except those to which something is still connected. */
-export async function dropUnused(serverUrl: string, databaseUrls: readonly string[]): Promise<void> {
-  const names = databaseUrls.map((url) => new URL(url).pathname.slice(1));
-  await onServer(serverUrl, async (client) => {
-    const { rows } = await client.query(
-      `SELECT datname FROM pg_database WHERE datname = ANY($1)
-       AND datname NOT IN (SELECT datname FROM pg_stat_activity WHERE datname IS NOT NULL)`,
-      [names],
-    );
-    for (const { datname } of rows) await client.query(`DROP DATABASE ${client.escapeIdentifier(datname)}`);
-  });
+export async function dropUnused(client: pg.Client, names: readonly string[]): Promise<void> {
+  const { rows } = await client.query(
+    `SELECT datname FROM pg_database WHERE datname = ANY($1)
+     AND datname NOT IN (SELECT datname FROM pg_stat_activity WHERE datname IS NOT NULL)`,
+    [names],
+  );
+  for (const { datname } of rows) await client.query(`DROP DATABASE ${client.escapeIdentifier(datname)}`);
 }
 
 export async function onServer<T>(serverUrl: string, work: (client: pg.Client) => Promise<T>): Promise<T> {

@@ -70,7 +70,8 @@ export class Shop implements AsyncDisposable {
   static async open({ backend = 'redis', redis, database }: ShopOptions = {}): Promise<Shop> {
     const databaseUrl = database ?? (await freshDatabase());
     const db = openDatabase({ url: databaseUrl, maxConnections: CONNECTIONS });
-    await migrate(db);
+    // The run's databases have all tables.
+    if (database !== undefined) await migrate(db);
     const place = { redisUrl: redis ?? redisUrl(), keyPrefix: freshPrefix() };
     return new Shop({ db, databaseUrl, ...place, backend: await openBackend(backend, place) });
   }

@@ -19,7 +19,9 @@ import { isAtRest } from './process-table.ts';
 
 const startLimitMs = 90_000;
 const endLimitMs = 60_000;
-const pollMs = 10;
+/** The pause before it is asked again whether it is ready: at least so long, and so much of the time since its start. */
+const minPollMs = 10;
+const pollShare = 0.05;
 const logTailBytes = 16 * 1024;
 
 /** The account that a server runs as, if not the one of this process. */
@@ -101,7 +103,7 @@ export class ServerProcess {
   ): Promise<void> {
     if (this.isUp) throw new Error(`${this.#options.name} is running already`);
     await this.#spawn(program, args, env);
-    const deadline = Date.now() + startLimitMs;
+    const began = Date.now();
     for (;;) {
       if (!this.#child?.pid) {
         throw new ServerStartError(
@@ -110,11 +112,11 @@ export class ServerProcess {
         );
       }
       if (await ready(this.#child.pid)) return;
-      if (Date.now() > deadline) {
+      if (Date.now() > began + startLimitMs) {
         await this.end('SIGKILL');
         throw new ServerStartError(`${program} was not ready after ${startLimitMs} ms`, await this.log());
       }
-      await delay(pollMs);
+      await delay(Math.max(minPollMs, pollShare * (Date.now() - began)));
     }
   }
 
