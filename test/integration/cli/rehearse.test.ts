@@ -113,22 +113,24 @@ test('Ctrl-C removes the sale', async () => {
   expect(await rehearsalsIn(env)).toEqual({ there: [], deleted: [saleId] });
 });
 
-test('a rehearsal that is killed ends its nodes, and --clean removes its sale', async () => {
-  const env = await stores(postgres);
-  await using cli = new RunningCli(['rehearse', ...LONG], { env: { ...env } });
-  await cli.said(/The crowd comes/);
-  const [saleId] = (await rehearsalsIn(env)).there;
-  const beside = await runCli(['rehearse', ...SMALL], { env: { ...env } });
-  expect(beside.stderr).toContain(`another rehearsal is under way on these stores (${saleId})`);
-  cli.signal('SIGKILL');
-  await cli.ended;
-  await until(async () => (await query(env.DATABASE_URL, 'SELECT 1 FROM processes')).length === 0, {
-    what: 'the node of the killed rehearsal has stopped',
+if (isRelease) {
+  test('a rehearsal that is killed ends its nodes, and --clean removes its sale', async () => {
+    const env = await stores(postgres);
+    await using cli = new RunningCli(['rehearse', ...LONG], { env: { ...env } });
+    await cli.said(/The crowd comes/);
+    const [saleId] = (await rehearsalsIn(env)).there;
+    const beside = await runCli(['rehearse', ...SMALL], { env: { ...env } });
+    expect(beside.stderr).toContain(`another rehearsal is under way on these stores (${saleId})`);
+    cli.signal('SIGKILL');
+    await cli.ended;
+    await until(async () => (await query(env.DATABASE_URL, 'SELECT 1 FROM processes')).length === 0, {
+      what: 'the node of the killed rehearsal has stopped',
+    });
+    const { stdout } = await runCli(['rehearse', '--clean', '--json'], { env: { ...env } });
+    expect(JSON.parse(stdout)).toEqual({ removed: [saleId] });
+    expect(await rehearsalsIn(env)).toEqual({ there: [], deleted: [saleId] });
   });
-  const { stdout } = await runCli(['rehearse', '--clean', '--json'], { env: { ...env } });
-  expect(JSON.parse(stdout)).toEqual({ removed: [saleId] });
-  expect(await rehearsalsIn(env)).toEqual({ there: [], deleted: [saleId] });
-});
+}
 
 test('faults need stores that nodes share, and are refused beside open sales', async () => {
   expect(await callCli(['rehearse', '--kill-node'])).toMatchObject({
@@ -215,34 +217,36 @@ test('no-go: a Redis that evicts, and a clock that is ahead of those of the stor
   expect(namesIn(stdout)).toEqual(['redis maxmemory-policy', 'clocks difference']);
 });
 
-test('no-go: a replica of Redis that does not follow', async () => {
-  await using primary = await RedisServer.start();
-  await using replica = await RedisServer.start({
-    extraArgs: ['--replicaof', '127.0.0.1', String(primary.port)],
-  });
-  const admin = new Redis(primary.url);
-  await until(async () => (await admin.info('replication')).includes('state=online'), {
-    what: 'the replica follows',
-  });
-  const { DATABASE_URL } = await stores(postgres);
-  await replica.pause();
-  try {
-    await until(
-      async () => /state=online,offset=\d+,lag=([5-9]|\d\d)/.test(await admin.info('replication')),
-      {
-        what: 'the replica is silent',
-      },
-    );
-    const { exitCode, stdout } = await callCli(['rehearse', ...SMALL], {
-      env: { REDIS_URL: primary.productUrl, DATABASE_URL },
+if (isRelease) {
+  test('no-go: a replica of Redis that does not follow', async () => {
+    await using primary = await RedisServer.start();
+    await using replica = await RedisServer.start({
+      extraArgs: ['--replicaof', '127.0.0.1', String(primary.port)],
     });
-    expect(exitCode).toBe(3);
-    expect(namesIn(stdout)).toEqual(['redis replicas']);
-  } finally {
-    replica.resume();
-    admin.disconnect();
-  }
-});
+    const admin = new Redis(primary.url);
+    await until(async () => (await admin.info('replication')).includes('state=online'), {
+      what: 'the replica follows',
+    });
+    const { DATABASE_URL } = await stores(postgres);
+    await replica.pause();
+    try {
+      await until(
+        async () => /state=online,offset=\d+,lag=([5-9]|\d\d)/.test(await admin.info('replication')),
+        {
+          what: 'the replica is silent',
+        },
+      );
+      const { exitCode, stdout } = await callCli(['rehearse', ...SMALL], {
+        env: { REDIS_URL: primary.productUrl, DATABASE_URL },
+      });
+      expect(exitCode).toBe(3);
+      expect(namesIn(stdout)).toEqual(['redis replicas']);
+    } finally {
+      replica.resume();
+      admin.disconnect();
+    }
+  });
+}
 
 // `cli-node.test.ts` has a demo on the embedded default.
 if (isRelease) {

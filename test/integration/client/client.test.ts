@@ -3,14 +3,14 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { BuyerClient, OperatorClient } from '../../../src/client/index.ts';
 import { until } from '../../support/fixtures.ts';
 import { startTestNode, type TestNode } from '../../support/nodes/node.ts';
-import { embedded } from '../../support/nodes/stores.ts';
+import { anyStore } from '../../support/nodes/stores.ts';
 import { TcpProxy } from '../../support/servers/network/tcp-proxy.ts';
 
 let node: TestNode;
 let operator: OperatorClient;
 
 beforeAll(async () => {
-  node = await startTestNode(await embedded());
+  node = await startTestNode(await anyStore());
   operator = new OperatorClient({ url: node.opsUrl, token: node.opsToken, operator: 'ann' });
 });
 afterAll(() => node[Symbol.asyncDispose]());

@@ -16,7 +16,7 @@ import { problem } from '../../../src/http/server/replies/problem.ts';
 import { BY } from '../../support/author.ts';
 import { until } from '../../support/fixtures.ts';
 import { startTestNode, type TestNode } from '../../support/nodes/node.ts';
-import { embedded, expectSold, makeSale } from '../../support/nodes/stores.ts';
+import { anyStore, expectSold, makeSale } from '../../support/nodes/stores.ts';
 
 const SECRET = 'whsec_of_the_tests';
 const KEY = 'sk_of_the_tests';
@@ -39,7 +39,7 @@ const operator = (deadlineMs: number, instead: (path: string) => Response | unde
   });
 
 beforeAll(async () => {
-  node = await startTestNode(await embedded());
+  node = await startTestNode(await anyStore());
 });
 afterAll(async () => {
   await node?.[Symbol.asyncDispose]();

@@ -21,6 +21,10 @@ const STOCK = 100_000;
 const SEGMENTS = 4;
 const LINES = 24;
 const FLUSH_EVERY_MS = 20;
+/** Purchases while Redis forgets its scripts. */
+const UNSCRIPTED = inTier({ test: 500, release: 2_000 });
+/** Purchases before a process dies, and after that. */
+const SOME = inTier({ test: 100, release: 500 });
 const OUTAGE_MS = inTier({ test: 4_000, release: 10_000 });
 /** Pause after a refused buyer, before the next one comes. */
 const BREATH_MS = 10;
@@ -170,14 +174,14 @@ async function expectTrue(node: TestNode, stores: Stores, rush: Rush, kept: read
   return orders;
 }
 
-test('Redis forgets its scripts every 20 ms: 2,000 purchases succeed', async () => {
+test(`Redis forgets its scripts every 20 ms: ${UNSCRIPTED} purchases succeed`, async () => {
   const stores = await freshStores();
   await using node = await startNode(stores);
   await node.ops.create({ id: SALE, stock: STOCK, segments: SEGMENTS }, BY.actor);
   const operator = new Redis(redis.url);
   let flushes = 0;
   try {
-    await using rush = new Rush([node], 2_000);
+    await using rush = new Rush([node], UNSCRIPTED);
     const over = new AbortController();
     const flushing = (async () => {
       for (; !over.signal.aborted; flushes++) {
@@ -190,7 +194,7 @@ test('Redis forgets its scripts every 20 ms: 2,000 purchases succeed', async () 
     expect(flushes).toBeGreaterThan(5);
     expect([...rush.codes()]).toEqual(['committed']);
     const orders = await expectTrue(node, stores, rush, ['committed']);
-    expect(orders.size).toBe(2_000);
+    expect(orders.size).toBe(UNSCRIPTED);
   } finally {
     operator.disconnect();
   }
@@ -258,14 +262,14 @@ test('a node is killed under load: the other one keeps its promises and sells on
   await first.ops.create({ id: SALE, stock: STOCK, segments: SEGMENTS }, BY.actor);
   await until(async () => (await buy(second, 'early')).status === 201, { what: 'the second node sells' });
   await using rush = new Rush([first, second]);
-  await rush.more(500, 'committed');
+  await rush.more(SOME, 'committed');
   // It is frozen first: requests that reach it from then on are still waiting when it dies.
   first.signal('SIGSTOP');
   await second.opsRequest('/healthz');
   await until(() => rush.underWayAt(first) > 0, { what: 'somebody waits for the node that will die' });
   await first.kill();
   const dead = rush.endings.length;
-  await rush.more(500, 'committed');
+  await rush.more(SOME, 'committed');
   await rush.stop();
   expect(rush.buyersWith('lost').length).toBeGreaterThan(0);
   expect(rush.codes(dead)).not.toContain('unavailable');
@@ -279,7 +283,7 @@ test('Redis is killed under load and restarts from its file: committed orders st
   await using node = await startNode(stores, IMPATIENT);
   await node.ops.create({ id: SALE, stock: STOCK, segments: SEGMENTS }, BY.actor);
   await using rush = new Rush([node]);
-  await rush.more(500, 'committed');
+  await rush.more(SOME, 'committed');
   // It is frozen first, so that purchases are certainly under way when it dies.
   await redis.pause();
   await rush.more(1, 'unknown', 'accepted');
@@ -292,7 +296,7 @@ test('Redis is killed under load and restarts from its file: committed orders st
   } finally {
     await redis.restart();
   }
-  await rush.more(500, 'committed');
+  await rush.more(SOME, 'committed');
   await rush.stop();
   // Busy: it was queued behind an unconfirmed batch until its deadline, and nothing was taken.
   const possible = ['committed', 'accepted', 'busy', 'unavailable', 'unknown'];

@@ -9,7 +9,7 @@ import { metric } from '../../support/http/metrics.ts';
 import { SaleListener } from '../../support/http/sale-listener.ts';
 import { type CrowdResult, crowd } from '../../support/nodes/crowd.ts';
 import { startTestNode, type TestNode } from '../../support/nodes/node.ts';
-import { embedded, expectSold, makeSale, redisAndPostgres } from '../../support/nodes/stores.ts';
+import { anyStore, expectSold, makeSale, redisAndPostgres } from '../../support/nodes/stores.ts';
 import { cpuSecondsOf, residentBytesOf } from '../../support/servers/process/process-table.ts';
 import { inTier } from '../../support/tier.ts';
 
@@ -101,9 +101,9 @@ test(`beside ${LISTENERS} listeners a crowd gets all that it buys, and each list
   await Promise.all(nodes.map(expectQuickStop));
 });
 
-describe('on the embedded default', () => {
+describe('a listener', () => {
   test('the client follows a sale over a restart, to its end', async () => {
-    await using node = await startTestNode({ ...(await embedded()), env: GRACE });
+    await using node = await startTestNode({ ...(await anyStore()), env: GRACE });
     const saleId = await makeSale(node, { stock: 10 });
     const updates: SaleUpdate[] = [];
     // The restarted node has another port.
@@ -141,7 +141,7 @@ describe('on the embedded default', () => {
   test.each(['uws', 'node'])(
     'over %s, a stream with nothing to tell outlives the limit of silence',
     async (kind) => {
-      await using node = await startTestNode({ ...(await embedded()), env: { HTTP_SERVER: kind } });
+      await using node = await startTestNode({ ...(await anyStore()), env: { HTTP_SERVER: kind } });
       const saleId = await makeSale(node, { stock: 10 });
       using listener = new SaleListener(portOf(node), saleId);
       await until(() => listener.comments >= 4, {

@@ -8,6 +8,7 @@ import { type Answer, type RequestSpec, startTestNode, type TestNode } from '../
 import { TcpProxy } from '../../support/servers/network/tcp-proxy.ts';
 import { PostgresServer } from '../../support/servers/postgres-server.ts';
 import { RedisServer } from '../../support/servers/redis-server.ts';
+import { isRelease } from '../../support/tier.ts';
 
 interface OwnStores {
   readonly databaseUrl: string;
@@ -96,23 +97,25 @@ test('Redis is frozen: every operation ends with an error in time, and works aga
   });
 });
 
-test('a worker alone has lost Redis: the node is not ready until it is back', async () => {
-  await using redis = await RedisServer.start();
-  await using proxy = await TcpProxy.start(redis.port);
-  const stores = { databaseUrl: await freshDatabase(), keyPrefix: freshPrefix() };
-  const env = { WORKERS: '1', SYNC: 'off' };
-  await using node = await startTestNode({ ...stores, redisUrl: proxy.through(redis.url), env });
-  await createSale(stores, redis.url);
-  expect((await node.buy(SALE, 'anna', { prefer: 'respond-async' })).status).toBe(202);
-  const readiness = async () => (await node.opsRequest('/readyz')).body;
-  expect(await readiness()).toEqual({ status: 'ready' });
-  proxy.refuse(true);
-  expect(await killConnectionsThatTook(redis.url)).toBe(1);
-  const lost = async () => /^worker \d+ has no connection to Redis$/.test((await readiness()).reason);
-  await until(lost, { what: 'the node is not ready' });
-  proxy.refuse(false);
-  await until(async () => (await readiness()).status === 'ready', { what: 'the node is ready again' });
-});
+if (isRelease) {
+  test('a worker alone has lost Redis: the node is not ready until it is back', async () => {
+    await using redis = await RedisServer.start();
+    await using proxy = await TcpProxy.start(redis.port);
+    const stores = { databaseUrl: await freshDatabase(), keyPrefix: freshPrefix() };
+    const env = { WORKERS: '1', SYNC: 'off' };
+    await using node = await startTestNode({ ...stores, redisUrl: proxy.through(redis.url), env });
+    await createSale(stores, redis.url);
+    expect((await node.buy(SALE, 'anna', { prefer: 'respond-async' })).status).toBe(202);
+    const readiness = async () => (await node.opsRequest('/readyz')).body;
+    expect(await readiness()).toEqual({ status: 'ready' });
+    proxy.refuse(true);
+    expect(await killConnectionsThatTook(redis.url)).toBe(1);
+    const lost = async () => /^worker \d+ has no connection to Redis$/.test((await readiness()).reason);
+    await until(lost, { what: 'the node is not ready' });
+    proxy.refuse(false);
+    await until(async () => (await readiness()).status === 'ready', { what: 'the node is ready again' });
+  });
+}
 
 test('Postgres is gone: every operation fails at once, with the reason', async () => {
   await using postgres = await PostgresServer.start();

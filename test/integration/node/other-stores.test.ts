@@ -9,6 +9,7 @@ import { RedisKeys } from '../../support/engine/redis-keys.ts';
 import { emptyDatabase, freshPrefix, redisUrl, until } from '../../support/fixtures.ts';
 import { startTestNode, type TestNode, type TestNodeOptions } from '../../support/nodes/node.ts';
 import { embedded } from '../../support/nodes/stores.ts';
+import { isRelease } from '../../support/tier.ts';
 
 interface Place extends Required<Pick<TestNodeOptions, 'redisUrl' | 'databaseUrl' | 'keyPrefix'>> {}
 
@@ -54,15 +55,18 @@ async function attack(place: TestNodeOptions): Promise<string> {
   return 'it sells';
 }
 
-test('a node without its DATABASE_URL does not start, names both stores, and changes no sale', async () => {
-  const { databaseUrl, ...rest } = shop;
-  const { pathname } = new URL(databaseUrl);
-  const said = new RegExp(
-    `belongs to the database postgres://[^ ]*${pathname} \\(shop \\w{8}\\), and this is PGlite in .* \\(shop \\w{8}\\)`,
-  );
-  await expect(attack({ ...rest, ...(await embedded()) })).rejects.toThrow(said);
-  await expectUnharmed();
-});
+// `ownership.test.ts` has these stores, and the adoption, in one process.
+if (isRelease) {
+  test('a node without its DATABASE_URL does not start, names both stores, and changes no sale', async () => {
+    const { databaseUrl, ...rest } = shop;
+    const { pathname } = new URL(databaseUrl);
+    const said = new RegExp(
+      `belongs to the database postgres://[^ ]*${pathname} \\(shop \\w{8}\\), and this is PGlite in .* \\(shop \\w{8}\\)`,
+    );
+    await expect(attack({ ...rest, ...(await embedded()) })).rejects.toThrow(said);
+    await expectUnharmed();
+  });
+}
 
 test('a node without its REDIS_URL, or with another KEY_PREFIX, does not start', async () => {
   await expect(attack({ databaseUrl: shop.databaseUrl })).rejects.toThrow(
@@ -95,18 +99,20 @@ test('`stockade sync` and commands on the stores refuse too, with exit code 2, a
   await expectUnharmed();
 });
 
-test('a second node finds out that its empty Redis is not the one in which the first one sells', async () => {
-  const place = await freshPlace();
-  await using first = await startTestNode(place);
-  // The same prefix in another database of the same server is another Redis.
-  const elsewhere = new URL(place.redisUrl);
-  elsewhere.pathname = '/1';
-  const said = /the process [^ ]+ sells the stock of the database .* from another store/;
-  await expect(attack({ ...place, redisUrl: elsewhere.href })).rejects.toThrow(said);
-  await using second = await startTestNode(place);
-  expect((await second.opsRequest('/readyz')).body).toEqual({ status: 'ready' });
-  expect((await first.opsRequest('/readyz')).body).toEqual({ status: 'ready' });
-});
+if (isRelease) {
+  test('a second node finds out that its empty Redis is not the one in which the first one sells', async () => {
+    const place = await freshPlace();
+    await using first = await startTestNode(place);
+    // The same prefix in another database of the same server is another Redis.
+    const elsewhere = new URL(place.redisUrl);
+    elsewhere.pathname = '/1';
+    const said = /the process [^ ]+ sells the stock of the database .* from another store/;
+    await expect(attack({ ...place, redisUrl: elsewhere.href })).rejects.toThrow(said);
+    await using second = await startTestNode(place);
+    expect((await second.opsRequest('/readyz')).body).toEqual({ status: 'ready' });
+    expect((await first.opsRequest('/readyz')).body).toEqual({ status: 'ready' });
+  });
+}
 
 test('a node ends when its Redis becomes that of another database while it runs', async () => {
   const place = await freshPlace();
@@ -121,27 +127,29 @@ test('a node ends when its Redis becomes that of another database while it runs'
   expect(await keys.redis.hget(keys.sale('tickets'), 'generation')).toBe('1');
 });
 
-test('a new PGlite beside the former Redis is refused until the Redis is adopted', async () => {
-  const place = { redisUrl: redisUrl(), keyPrefix: freshPrefix() };
-  await using before = await startTestNode({ ...place, ...(await embedded()) });
-  await before.ops.create({ id: 'tickets', stock: 5, segments: 2 }, 'tests');
-  expect(await before.buy('tickets', 'alice')).toMatchObject({ status: 201 });
-  await before.stop();
-  const env = { ...envOf(place), DATA_DIR: join(await emptyFolder(), 'data') };
-  const refused = await runCli(['serve', '--port', '0', '--ops-port', '0'], { env });
-  expect(refused).toMatchObject({
-    exitCode: 2,
-    stderr: expect.stringContaining('belongs to the database PGlite in'),
+if (isRelease) {
+  test('a new PGlite beside the former Redis is refused until the Redis is adopted', async () => {
+    const place = { redisUrl: redisUrl(), keyPrefix: freshPrefix() };
+    await using before = await startTestNode({ ...place, ...(await embedded()) });
+    await before.ops.create({ id: 'tickets', stock: 5, segments: 2 }, 'tests');
+    expect(await before.buy('tickets', 'alice')).toMatchObject({ status: 201 });
+    await before.stop();
+    const env = { ...envOf(place), DATA_DIR: join(await emptyFolder(), 'data') };
+    const refused = await runCli(['serve', '--port', '0', '--ops-port', '0'], { env });
+    expect(refused).toMatchObject({
+      exitCode: 2,
+      stderr: expect.stringContaining('belongs to the database PGlite in'),
+    });
+    const adopted = await runCli(['recover', '--adopt', '--json'], { env });
+    expect(adopted).toMatchObject({ exitCode: 0 });
+    expect(JSON.parse(adopted.stdout)).toMatchObject({
+      before: expect.stringMatching(/^PGlite in /),
+      discarded: [],
+    });
+    await using after = await startTestNode({ ...place, env });
+    // The old sale of that name lies there still, in a generation that is no newer.
+    await after.ops.create({ id: 'tickets', stock: 9, segments: 2 }, 'tests');
+    expect(await after.buy('tickets', 'alice')).toMatchObject({ status: 201 });
+    expect(await after.ops.verify('tickets')).toMatchObject({ ok: true, committedOrders: 1 });
   });
-  const adopted = await runCli(['recover', '--adopt', '--json'], { env });
-  expect(adopted).toMatchObject({ exitCode: 0 });
-  expect(JSON.parse(adopted.stdout)).toMatchObject({
-    before: expect.stringMatching(/^PGlite in /),
-    discarded: [],
-  });
-  await using after = await startTestNode({ ...place, env });
-  // The old sale of that name lies there still, in a generation that is no newer.
-  await after.ops.create({ id: 'tickets', stock: 9, segments: 2 }, 'tests');
-  expect(await after.buy('tickets', 'alice')).toMatchObject({ status: 201 });
-  expect(await after.ops.verify('tickets')).toMatchObject({ ok: true, committedOrders: 1 });
-});
+}

@@ -9,7 +9,7 @@ import { startTestNode, type TestNode } from '../../support/nodes/node.ts';
 import { embedded } from '../../support/nodes/stores.ts';
 import { random } from '../../support/random.ts';
 import { expectKept, expectWithinLimit, ordersOf, unitsSold } from '../../support/shop/truth.ts';
-import { inTier } from '../../support/tier.ts';
+import { inTier, isRelease } from '../../support/tier.ts';
 
 const S1_REQUESTS_EACH = inTier({ test: 10, release: 100 });
 const S3_BUYERS = inTier({ test: 1_000, release: 100_000 });
@@ -65,7 +65,7 @@ describe('on Redis and Postgres', () => {
 
   afterAll(() => node[Symbol.asyncDispose]());
 
-  describe.each([1, 4, 64])('in %i segments', (segments) => {
+  describe.each(inTier({ test: [4], release: [1, 4, 64] }))('in %i segments', (segments) => {
     test(`S1: 200 clients send ${S1_REQUESTS_EACH} requests each for 100 units, from 500 buyers at random`, async () => {
       const saleId = await sell(node, { stock: 100, segments });
       const rng = random(seed());
@@ -102,17 +102,19 @@ describe('on Redis and Postgres', () => {
   lastUnits(() => ({ node, databaseUrl }));
 });
 
-describe('embedded, without Redis and Postgres', () => {
-  let node: TestNode;
+// The stock of `test/contract/` and the demo are in one process, too.
+if (isRelease)
+  describe('embedded, without Redis and Postgres', () => {
+    let node: TestNode;
 
-  beforeAll(async () => {
-    node = await startTestNode(await embedded());
+    beforeAll(async () => {
+      node = await startTestNode(await embedded());
+    });
+
+    afterAll(() => node[Symbol.asyncDispose]());
+
+    lastUnits(() => ({ node }));
   });
-
-  afterAll(() => node[Symbol.asyncDispose]());
-
-  lastUnits(() => ({ node }));
-});
 
 /** Few units in many segments, some of which are easily left unsold. */
 function lastUnits(place: () => { node: TestNode; databaseUrl?: string }): void {
