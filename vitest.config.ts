@@ -31,6 +31,7 @@ const GROWING = [
   'test/property/**/*.test.ts',
   ...[
     'cli/cli-node',
+    'cli/doc-sessions',
     'cli/rehearse',
     'client/client',
     'client/payment',
@@ -38,7 +39,9 @@ const GROWING = [
     'client/shop-page-queue',
     'embed/places',
     'engine/cluster',
+    'events/event-operations',
     'http/admission',
+    'http/buyer-access',
     'http/console-page',
     'http/cors',
     'http/description',
@@ -49,6 +52,7 @@ const GROWING = [
     'http/http-lists',
     'http/http-orders',
     'http/http-recover',
+    'http/overload',
     'http/pipelines',
     'http/queue',
     'http/queue-abuse',
@@ -65,6 +69,7 @@ const GROWING = [
     'node/traces',
     'rebuild/resize',
     'sync/apply',
+    'sync/sharing',
     'verify/verify',
   ].map((name) => `test/integration/${name}.test.ts`),
 ];

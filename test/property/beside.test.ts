@@ -22,7 +22,7 @@ import { ordersOf } from '../support/shop/truth.ts';
 import { inTier } from '../support/tier.ts';
 import { LifeTrial } from './life/life-trial.ts';
 
-const RUNS = Number(process.env.LIFE_RUNS ?? inTier({ test: 2, release: 20 })) * 2;
+const RUNS = Number(process.env.LIFE_RUNS ?? inTier({ test: 1, release: 20 })) * 2;
 const PAY: OrderChange = { kind: 'pay', payType: 'card' };
 /** An operation that waits for the first one is left running after this time, and ends after it. */
 const STANDS_STILL_MS = 100;

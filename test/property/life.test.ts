@@ -10,7 +10,7 @@ import { inTier } from '../support/tier.ts';
 import { lifeCommands } from './life/life-commands.ts';
 import { LifeTrial } from './life/life-trial.ts';
 
-const RUNS = Number(process.env.LIFE_RUNS ?? inTier({ test: 3, release: 30 }));
+const RUNS = Number(process.env.LIFE_RUNS ?? inTier({ test: 2, release: 30 }));
 /** Shrinking takes many runs, some of which wait in vain until a timeout. */
 const SHRINKS = process.env.LIFE_SHRINK === '1';
 const COMMANDS = 60;

@@ -8,7 +8,7 @@ import { inTier } from '../support/tier.ts';
 import { queueCommands } from './queue/queue-commands.ts';
 import { QueueTrial } from './queue/queue-trial.ts';
 
-const RUNS = Number(process.env.QUEUE_RUNS ?? inTier({ test: 4, release: 60 }));
+const RUNS = Number(process.env.QUEUE_RUNS ?? inTier({ test: 3, release: 60 }));
 const COMMANDS = 60;
 const TIMEOUT_MS = 60_000 + RUNS * 10_000;
 

@@ -12,7 +12,7 @@ import { inTier } from '../support/tier.ts';
 /** On two idle cores a run takes a minute, and twelve before a release; on busy ones several times as long. */
 const TIMEOUT_MS = inTier({ test: 1_200_000, release: 7_200_000 });
 const PROCESSES = 2;
-const SEEDS = inTier({ test: 4, release: 300 });
+const SEEDS = inTier({ test: 2, release: 300 });
 /** Under the conditions of each planted bug. */
 const SEEDS_PER_CONDITIONS = inTier({ test: 0, release: 20 });
 /** One seed in three finds a bug, so that this many miss it only if the simulation has become weaker. */

@@ -10,8 +10,11 @@ import { expectSold, makeSale, redisAndPostgres } from '../../support/nodes/stor
 import { TcpProxy } from '../../support/servers/network/tcp-proxy.ts';
 import { PostgresServer } from '../../support/servers/postgres-server.ts';
 import { residentBytesOf } from '../../support/servers/process/process-table.ts';
+import { inTier, isRelease } from '../../support/tier.ts';
 
 const MB = 1024 * 1024;
+/** Connections that are idle or slow. */
+const IDLE = inTier({ test: 150, release: 600 });
 const BUSY = { status: 503, code: 'busy', headers: { 'retry-after': '1' } };
 
 const orderPath = (saleId: string) => `/v1/sales/${saleId}/orders`;
@@ -154,25 +157,29 @@ describe('what one connection can make a node hold', () => {
     closeAll(connections);
   });
 
-  test('does not include answers that the client does not read', async () => {
-    await using node = await startTestNode({ ...(await redisAndPostgres()), env });
-    const id = await makeSale(node, { stock: 1 });
-    await node.buy(id, 'ann');
-    expect((await node.buy(id, 'ben')).code).toBe('sold_out');
-    const before = residentBytesOf(node.pid);
-    const greedy = await Promise.all(Array.from({ length: 8 }, () => RawConnection.open(node.publicUrl)));
-    const many = orderFrom(id, 'ben').repeat(2_000);
-    await Promise.all(
-      greedy.map(async (connection) => {
-        connection.stopReading();
-        // Until the node closes it, or reads no more of it.
-        for (let sent = 0; sent < 64 && !connection.isStuck; sent++) await connection.sendOrGiveUp(many, 500);
-      }),
-    );
-    expect((await node.buy(id, 'cleo')).code).toBe('sold_out');
-    expect(residentBytesOf(node.pid) - before).toBeLessThan(64 * MB);
-    closeAll(greedy);
-  });
+  // `pipelines.test.ts` closes a client that does not read.
+  if (isRelease) {
+    test('does not include answers that the client does not read', async () => {
+      await using node = await startTestNode({ ...(await redisAndPostgres()), env });
+      const id = await makeSale(node, { stock: 1 });
+      await node.buy(id, 'ann');
+      expect((await node.buy(id, 'ben')).code).toBe('sold_out');
+      const before = residentBytesOf(node.pid);
+      const greedy = await Promise.all(Array.from({ length: 8 }, () => RawConnection.open(node.publicUrl)));
+      const many = orderFrom(id, 'ben').repeat(2_000);
+      await Promise.all(
+        greedy.map(async (connection) => {
+          connection.stopReading();
+          // Until the node closes it, or reads no more of it.
+          for (let sent = 0; sent < 64 && !connection.isStuck; sent++)
+            await connection.sendOrGiveUp(many, 500);
+        }),
+      );
+      expect((await node.buy(id, 'cleo')).code).toBe('sold_out');
+      expect(residentBytesOf(node.pid) - before).toBeLessThan(64 * MB);
+      closeAll(greedy);
+    });
+  }
 });
 
 test('reads and changes of orders are refused at once while Postgres hangs, and served as soon as it is back', async () => {
@@ -205,7 +212,7 @@ test('idle and slow connections do not disturb others', async () => {
   await using node = await startTestNode({ ...(await redisAndPostgres()), env });
   const id = await makeSale(node, { stock: 1_000 });
   const before = residentBytesOf(node.pid);
-  const connections = await openMany(node, 600);
+  const connections = await openMany(node, IDLE);
   // A third sends nothing, a third has begun a request, a third has begun a body.
   for (const [i, connection] of connections.entries()) {
     if (i % 3 === 1) await connection.send(`POST ${orderPath(id)} HTTP/1.1\r\nHost: sto`);

@@ -138,7 +138,7 @@ describe('a listener', () => {
     ]);
   });
 
-  test.each(['uws', 'node'])(
+  test.each(inTier({ test: ['uws'], release: ['uws', 'node'] }))(
     'over %s, a stream with nothing to tell outlives the limit of silence',
     async (kind) => {
       await using node = await startTestNode({ ...(await anyStore()), env: { HTTP_SERVER: kind } });
