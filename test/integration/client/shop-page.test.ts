@@ -9,7 +9,7 @@ import { BY } from '../../support/author.ts';
 import { until } from '../../support/fixtures.ts';
 import { openBrowser, violationsOn } from '../../support/pages/console-browser.ts';
 import { ExampleShop } from '../../support/pages/shop-page.ts';
-import { inTier, isRelease } from '../../support/tier.ts';
+import { isRelease } from '../../support/tier.ts';
 
 const api = ApiDescription.read('public');
 const codesOf = (operation: string) =>
@@ -92,13 +92,15 @@ describe('with a real node', () => {
     });
   }
 
-  test('a sale that asks for a token: the page solves the challenge, and buys', async () => {
-    const saleId = await sell({ requireToken: true });
-    await using visit = await shop.visit(browser, saleId);
-    await visit.buy();
-    await visit.told('It is yours');
-    expect(visit.complaints).toEqual([]);
-  });
+  if (isRelease) {
+    test('a sale that asks for a token: the page solves the challenge, and buys', async () => {
+      const saleId = await sell({ requireToken: true });
+      await using visit = await shop.visit(browser, saleId);
+      await visit.buy();
+      await visit.told('It is yours');
+      expect(visit.complaints).toEqual([]);
+    });
+  }
 
   test('a lost answer is asked for again with the same key, and the unit is bought once', async () => {
     const saleId = await sell();
@@ -224,8 +226,8 @@ describe('with a real node', () => {
   }
 });
 
-describe('with answers that are hard to get from a node', () => {
-  if (isRelease) {
+if (isRelease) {
+  describe('with answers that are hard to get from a node', () => {
     test('accepted: the order is shown until it is confirmed', async () => {
       const saleId = await sell();
       await using visit = await shop.visit(browser, saleId);
@@ -234,34 +236,29 @@ describe('with answers that are hard to get from a node', () => {
       await visit.buy();
       await visit.told('Your order is accepted');
     });
-  }
 
-  test('a broken connection', async () => {
-    const saleId = await sell();
-    await using visit = await shop.visit(browser, saleId);
-    const keys = await visit.answering(() => 'cut');
-    await visit.buy();
-    await visit.told('We do not know yet whether you got it');
-    expect(new Set(keys).size).toBe(1);
-    await visit.page.unrouteAll({ behavior: 'ignoreErrors' });
-    await visit.page.getByRole('button', { name: 'Try again' }).click();
-    await visit.told('It is yours');
+    test('a broken connection', async () => {
+      const saleId = await sell();
+      await using visit = await shop.visit(browser, saleId);
+      const keys = await visit.answering(() => 'cut');
+      await visit.buy();
+      await visit.told('We do not know yet whether you got it');
+      expect(new Set(keys).size).toBe(1);
+      await visit.page.unrouteAll({ behavior: 'ignoreErrors' });
+      await visit.page.getByRole('button', { name: 'Try again' }).click();
+      await visit.told('It is yours');
+    });
   });
-});
 
-const PRICES = [
-  ['KWD', 'KWD\u00a04.900'],
-  ['EUR', '€49.00'],
-  ['JPY', '¥4,900'],
-] as const;
-
-test.each(inTier({ test: PRICES.slice(0, 1), release: PRICES.slice() }))(
-  'a price of 4900 in %s is %s',
-  async (currency, price) => {
+  test.each([
+    ['EUR', '€49.00'],
+    ['JPY', '¥4,900'],
+    ['KWD', 'KWD\u00a04.900'],
+  ])('a price of 4900 in %s is %s', async (currency, price) => {
     await using visit = await shop.visit(browser, await sell({ currency }));
     await visit.shows('#price', price);
-  },
-);
+  });
+}
 
 if (isRelease) {
   test('a payment or a cancellation whose answer is lost: the buyer is told, and may ask again', async () => {

@@ -154,15 +154,21 @@ test('a command that works on the stores directly does not wait for a frozen Red
   expect(stderr).toMatch(/^error: Redis at 127\.0\.0\.1:\d+ can't be reached/);
 });
 
-test('a reply of Postgres is lost: the answer says that the change may have been made', async () => {
-  const databaseUrl = await freshDatabase();
-  await using proxy = await TcpProxy.start(Number(new URL(databaseUrl).port));
-  const stores = { redisUrl: redisUrl(), databaseUrl: proxy.through(databaseUrl), keyPrefix: freshPrefix() };
-  await using node = await startTestNode({ ...stores, env: { WORKERS: '1' } });
-  await node.ops.create({ id: SALE, stock: 5 }, BY.actor);
-  const { orderId } = (await node.buy(SALE, 'anna')).body;
-  proxy.loseReplies((request) => request.includes('stockade_change_order_by'));
-  const pay = [`/v1/orders/${orderId}/pay`, { method: 'POST', body: '{"payType":"card"}' }] as const;
-  expectAway([await node.opsRequest(...pay)], 'the change may have been made');
-  expect(await node.opsRequest(`/v1/orders/${orderId}`)).toMatchObject({ body: { status: 'paid' } });
-});
+if (isRelease) {
+  test('a reply of Postgres is lost: the answer says that the change may have been made', async () => {
+    const databaseUrl = await freshDatabase();
+    await using proxy = await TcpProxy.start(Number(new URL(databaseUrl).port));
+    const stores = {
+      redisUrl: redisUrl(),
+      databaseUrl: proxy.through(databaseUrl),
+      keyPrefix: freshPrefix(),
+    };
+    await using node = await startTestNode({ ...stores, env: { WORKERS: '1' } });
+    await node.ops.create({ id: SALE, stock: 5 }, BY.actor);
+    const { orderId } = (await node.buy(SALE, 'anna')).body;
+    proxy.loseReplies((request) => request.includes('stockade_change_order_by'));
+    const pay = [`/v1/orders/${orderId}/pay`, { method: 'POST', body: '{"payType":"card"}' }] as const;
+    expectAway([await node.opsRequest(...pay)], 'the change may have been made');
+    expect(await node.opsRequest(`/v1/orders/${orderId}`)).toMatchObject({ body: { status: 'paid' } });
+  });
+}
