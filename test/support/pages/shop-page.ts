@@ -6,7 +6,7 @@ import type { Browser, Page, Route } from 'playwright-core';
 // @ts-expect-error The example is JavaScript.
 import { createShop } from '../../../examples/shop-page/server.js';
 import { startTestNode, type TestNode } from '../nodes/node.ts';
-import { anyStore, makeSale } from '../nodes/stores.ts';
+import { embedded, makeSale } from '../nodes/stores.ts';
 
 const JWT_SECRET = 'a-secret-of-the-tests-with-enough-characters';
 const WAIT_MS = 90_000;
@@ -41,7 +41,7 @@ export class ExampleShop implements AsyncDisposable {
     await once(server, 'listening');
     const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
     const node = await startTestNode({
-      ...(await anyStore()),
+      ...(await embedded()),
       env: { BUYER_AUTH: 'jwt', JWT_SECRET, CORS_ORIGINS: origin, ...env },
     });
     Object.assign(settings, { shopUrl: node.publicUrl, opsUrl: node.opsUrl, opsToken: node.opsToken });
