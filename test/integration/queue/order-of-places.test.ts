@@ -28,8 +28,8 @@ test('the head goes on behind the first place of those that wait, also if their 
   await queued(shop, id, buyers(12));
   const sync = await shop.startSync();
   const head = shop.startHead(till.take);
-  await until(async () => (await readQueue(shop.db, id))?.offersMade === 1, { what: 'one offer is told' });
-  expect(await readQueue(shop.db, id)).toMatchObject({ head: 1, hopelessFrom: 3 });
+  await until(async () => (await readQueue(shop.db, id))?.head === 1, { what: 'one offer is told' });
+  expect(await readQueue(shop.db, id)).toMatchObject({ offersMade: 1, hopelessFrom: 3 });
   await shop.service.change(id, { action: 'top-up', units: 1 }, BY);
   await until(async () => (await readQueue(shop.db, id))?.offersMade === 2, { what: 'two offers are told' });
   expect(await states(shop, id)).toMatchObject({ 'buyer-1': 'offered', 'buyer-9': 'waiting' });

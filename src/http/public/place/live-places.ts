@@ -182,7 +182,10 @@ class LivePlacesOfSale {
 
 /** The place of this listener could not be looked up now. */
 function unsure(told: Told): void {
-  if (told.seen === undefined || monotonicMs() - told.knownAt < UNSURE_MS) return remind(told);
+  if (told.seen === undefined || monotonicMs() - told.knownAt < UNSURE_MS) {
+    remind(told);
+    return;
+  }
   told.seen = undefined;
   send(told, UNAVAILABLE);
 }
