@@ -28,11 +28,20 @@ export interface Batch {
   readonly withoutNotes?: boolean;
 }
 
+const QUEUED = { queue: 'fifo', per_buyer_limit: 1 };
 export const SALES: readonly Row[] = [
-  { id: 'c', stock: 30, per_buyer_limit: 1, pay_within_seconds: 10, offer_seconds: 99, live_orders: 9 },
-  { id: 'a', stock: 10, per_buyer_limit: 1, pay_within_seconds: 60, offer_seconds: 20, live_orders: 7 },
+  { ...QUEUED, id: 'c', stock: 30, pay_within_seconds: 10, offer_seconds: 99, live_orders: 9 },
+  { ...QUEUED, id: 'a', stock: 10, pay_within_seconds: 60, offer_seconds: 20, live_orders: 7 },
   {
-    ...{ id: 'b', stock: 20, per_buyer_limit: 3, pay_within_seconds: 90, offer_seconds: 30, live_orders: 8 },
+    ...{
+      ...QUEUED,
+      id: 'b',
+      stock: 20,
+      per_buyer_limit: 3,
+      pay_within_seconds: 90,
+      offer_seconds: 30,
+      live_orders: 8,
+    },
     draft_since: -5,
   },
 ];

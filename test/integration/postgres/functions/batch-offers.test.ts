@@ -1,7 +1,7 @@
 /** What stockade_apply_batch writes for orders that are offers to places of a queue. */
 import type pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { apply, type Batch, newOrder, type Order } from '../../../support/postgres/batches.ts';
+import { apply, type Batch, newOrder, type Order, SALES } from '../../../support/postgres/batches.ts';
 import { openFunctions, type Row } from '../../../support/postgres/run-function.ts';
 
 let client: pg.Client;
@@ -59,7 +59,7 @@ describe('offers in a batch', () => {
       return [id, 1, `buyer ${id}`, 1, undefined, isOffer(id) ? { place: id } : undefined];
     });
     const places = all.filter(isOffer).map((id) => place('b', id, `buyer ${id}`));
-    const sales = [{ id: 'b', stock: 60 }];
+    const sales = [{ id: 'b', stock: 60, queue: 'fifo' }];
     for (const without of [[], ['hashagg'], ['sort']]) {
       const batch: Batch = { sales: [['b', 60]], orders };
       const { events } = await apply(client, batch, { sales, segment_cursors: [], places }, without);
@@ -79,6 +79,17 @@ describe('offers in a batch', () => {
   ])('are refused if one of the places %s', async (_, more) => {
     const places = [{ ...place('b', 3, 'anna'), ...more }, ...PLACES.slice(1, 4)];
     expect(await apply(client, OFFERS, { places })).toMatchObject({
+      ...{ code: 'SK003', message: expect.stringMatching(/^1 of 2 places/) },
+    });
+  });
+
+  it.each<[string, Row]>([
+    ['has no queue any more', { queue: 'off' }],
+    ['is closed', { state: 'closed' }],
+    ['is over', { ends_at: -1 }],
+  ])('are refused if their sale %s', async (_, more) => {
+    const sales = SALES.map((sale) => (sale.id === 'b' ? { ...sale, ...more } : sale));
+    expect(await apply(client, OFFERS, { places: PLACES, sales })).toMatchObject({
       ...{ code: 'SK003', message: expect.stringMatching(/^1 of 2 places/) },
     });
   });
