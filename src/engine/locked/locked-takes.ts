@@ -67,16 +67,18 @@ export interface LockedTakesOptions {
 
 const DEFAULT_INSIDE_MAX_MS = 1_000;
 
+const APPROVED = 'approved';
 const UNSENT: TakeResult = { kind: 'unsent' };
 
 export class LockedTakes implements TakeStore {
   readonly #takes: TakeStore;
   readonly #options: LockedTakesOptions;
   readonly #holds = new Map<string, SegmentHold>();
-  /** Orders that `inside` has approved. When such an order is repeated, it may have been taken already. */
-  readonly #approved = new WeakSet<TakeOrder>();
-  /** Orders that it has refused. They come again if the take of the others was refused as a whole. */
-  readonly #refused = new WeakMap<TakeOrder, TakeResult>();
+  /**
+   * What `inside` has said of an order. One that was approved may have been taken already when it is repeated. One that was refused comes
+   * again if the take of the others was refused as a whole.
+   */
+  readonly #said = new WeakMap<TakeOrder, TakeResult | typeof APPROVED>();
 
   /** @param takes a store that refuses a batch whose fencing token is not the newest */
   constructor(takes: TakeStore, options: LockedTakesOptions) {
@@ -163,25 +165,20 @@ export class LockedTakes implements TakeStore {
     handle: LockHandle,
   ): Promise<ReadonlyMap<TakeOrder, TakeResult>> {
     const { inside, insideMaxMs = DEFAULT_INSIDE_MAX_MS } = this.#options;
+    const unseen = orders.filter((order) => !this.#said.has(order));
+    if (inside && unseen.length > 0) {
+      const refusals = await runInside(inside, unseen, handle, insideMaxMs);
+      handle.assertHeld();
+      const reasons = new Map(refusals.map(({ orderId, reason }) => [orderId, reason]));
+      for (const order of unseen) {
+        const reason = reasons.get(order.orderId);
+        this.#said.set(order, reason === undefined ? APPROVED : { kind: 'refused', reason });
+      }
+    }
     const refused = new Map<TakeOrder, TakeResult>();
     for (const order of orders) {
-      const refusal = this.#refused.get(order);
-      if (refusal) refused.set(order, refusal);
-    }
-    const isUnseen = (order: TakeOrder) => !this.#approved.has(order) && !this.#refused.has(order);
-    const unseen = inside ? orders.filter(isUnseen) : [];
-    if (!inside || unseen.length === 0) return refused;
-    const refusals = await runInside(inside, unseen, handle, insideMaxMs);
-    handle.assertHeld();
-    const reasons = new Map(refusals.map(({ orderId, reason }) => [orderId, reason]));
-    for (const order of unseen) {
-      const reason = reasons.get(order.orderId);
-      if (reason === undefined) this.#approved.add(order);
-      else {
-        const refusal: TakeResult = { kind: 'refused', reason };
-        this.#refused.set(order, refusal);
-        refused.set(order, refusal);
-      }
+      const said = this.#said.get(order) ?? APPROVED;
+      if (said !== APPROVED) refused.set(order, said);
     }
     return refused;
   }
