@@ -221,6 +221,12 @@ class Comparison {
   }
 }
 
+/** Random scenarios may miss a buyer that wants more units than are left. */
+const ONE_LEFT: Scenario = {
+  ...{ limit: 2, split: [1], ends: false },
+  actions: [{ do: 'buy', worker: 0, buyer: 'anna', key: '', more: 1, awaitCommit: true }],
+};
+
 describe.each([
   { ...MEMORY, runs: inTier({ test: 50, release: 400 }) },
   { ...REDIS, runs: inTier({ test: 20, release: 120 }) },
@@ -250,7 +256,7 @@ describe.each([
         await trial.end();
       }
     });
-    await fc.assert(property, { seed: seed(), numRuns: runs });
+    await fc.assert(property, { seed: seed(), numRuns: runs, examples: [[ONE_LEFT]] });
     expect([...codes].sort()).toEqual(everyCode(backend.durable));
   });
 });
