@@ -12,6 +12,7 @@ import { readKnownSale } from '../../../src/sales/sale-rows.ts';
 import { BY } from '../../support/author.ts';
 import { intercept } from '../../support/engine/intercept.ts';
 import { RedisKeys } from '../../support/engine/redis-keys.ts';
+import { sellInPostgres } from '../../support/shop/sell-in-postgres.ts';
 import { Shop } from '../../support/shop/shop.ts';
 
 /** Two pages of records. */
@@ -32,16 +33,9 @@ afterEach(async () => {
 });
 
 /** A sale of two segments in which these have bought, as Postgres knows it. */
-async function sellInPostgres(holders: number): Promise<string> {
+async function sold(holders: number): Promise<string> {
   const { id } = await shop.sell({ stock: holders + 10, segments: 2 });
-  await shop.db.raw(
-    `WITH sold AS (
-       INSERT INTO orders (order_id, sale_id, buyer_id, quantity, one_per_buyer)
-       SELECT n, ?, 'holder-' || n, 1, true FROM generate_series(1, ?) AS n RETURNING quantity)
-     UPDATE sales SET stock = stock - (SELECT coalesce(sum(quantity), 0) FROM sold),
-       live_orders = (SELECT count(*) FROM sold) WHERE id = ?`,
-    [id, holders, id],
-  );
+  await sellInPostgres(shop.db, id, holders);
   return id;
 }
 
@@ -91,7 +85,7 @@ test.each<{ what: string; holders: number; to: Moment; at: Moment }>([
   { what: 'the first page', holders: HOLDERS, to: ['sales.loadHoldings', 1], at: ['sales.loadHoldings', 2] },
   { what: 'the last page', holders: HOLDERS, to: ['sales.loadHoldings', 2], at: ['sales.publish', 1] },
 ])('a segment that loses $what before its publication gets them again', async ({ holders, to, at }) => {
-  const id = await sellInPostgres(holders);
+  const id = await sold(holders);
   const { backend, went } = goingBack(id, to, at);
   expect(await rebuild(() => rebuildSale(shop.db, backend, id))).toBe(2);
   expect(went()).toBe(1);
@@ -102,7 +96,7 @@ test.each<{ what: string; to: Moment; at: Moment }>([
   { what: 'its first page', to: ['sales.draftHoldings', 1], at: ['sales.draftHoldings', 2] },
   { what: 'its last page', to: ['sales.draftHoldings', 2], at: ['sales.loadSegment', 1] },
 ])('a draft that loses $what is not loaded', async ({ to, at }) => {
-  const id = await sellInPostgres(HOLDERS);
+  const id = await sold(HOLDERS);
   const { backend, went } = goingBack(id, to, at);
   await makeChange(shop.db, id, { action: 'resize', segments: 3 }, BY);
   const row = await readKnownSale(shop.db, id);

@@ -15,6 +15,7 @@ import { deathAt, intercept, part, stallAt } from '../../support/engine/intercep
 import { RedisKeys } from '../../support/engine/redis-keys.ts';
 import { until } from '../../support/fixtures.ts';
 import { TcpProxy } from '../../support/servers/network/tcp-proxy.ts';
+import { sellInPostgres } from '../../support/shop/sell-in-postgres.ts';
 import { buyers, Shop, type WatchedSync } from '../../support/shop/shop.ts';
 import type { Till } from '../../support/shop/till.ts';
 import { expectKept, ordersOf, promisesOf, unitsSold } from '../../support/shop/truth.ts';
@@ -33,18 +34,6 @@ afterEach(async () => {
   await keys[Symbol.asyncDispose]();
   await shop[Symbol.asyncDispose]();
 });
-
-/** Orders that were sold somehow: they are in Postgres, and in no segment. */
-async function sellInPostgres(saleId: string, holders: number): Promise<void> {
-  await shop.db.raw(
-    `WITH sold AS (
-       INSERT INTO orders (order_id, sale_id, buyer_id, quantity, one_per_buyer)
-       SELECT n, ?, 'holder-' || n, 1, true FROM generate_series(1, ?) AS n RETURNING quantity)
-     UPDATE sales SET stock = stock - (SELECT sum(quantity) FROM sold),
-       live_orders = (SELECT count(*) FROM sold) WHERE id = ?`,
-    [saleId, holders, saleId],
-  );
-}
 
 async function recovered(saleId: string): Promise<Extract<Recovery, { state: 'done' }>> {
   await shop.service.recover(saleId);
@@ -217,7 +206,7 @@ describe('a rebuild whose process died while it loaded', () => {
 
   test('is continued where it stopped: no buyer is loaded twice, none is forgotten', async () => {
     const { id } = await shop.sell({ stock: MAX_HELD + 10, segments: 4 });
-    await sellInPostgres(id, MAX_HELD);
+    await sellInPostgres(shop.db, id, MAX_HELD);
     await dieWhileLoading(id, 1);
     const { backend, buyers: loaded } = counting(shop.backend);
     const progress: RebuildProgress[] = [];
@@ -243,7 +232,7 @@ describe('a rebuild whose process died while it loaded', () => {
   test('is continued when the command is run again: the lock of the killed one is free', async () => {
     const held = 100_000;
     const { id } = await shop.sell({ stock: held + 10, segments: 4 });
-    await sellInPostgres(id, held);
+    await sellInPostgres(shop.db, id, held);
     const env = { REDIS_URL: shop.redisUrl, DATABASE_URL: shop.databaseUrl, KEY_PREFIX: shop.keyPrefix };
     // It loads only some pages, however fast it is.
     await using proxy = await TcpProxy.start(Number(new URL(shop.redisUrl).port));
@@ -269,7 +258,7 @@ describe('a rebuild whose process died while it loaded', () => {
 
   test('starts again if a segment was lost since', async () => {
     const { id } = await shop.sell({ stock: 20, segments: 4 });
-    await sellInPostgres(id, 10);
+    await sellInPostgres(shop.db, id, 10);
     await dieWhileLoading(id, 0);
     await keys.redis.del(...Object.values(keys.of(id, 2)));
     expect(await rebuildSale(shop.db, shop.backend, id)).toMatchObject({ generation: 3, loadedBuyers: 10 });
@@ -337,7 +326,7 @@ describe('a rebuild with another number of segments', () => {
 
 test('orders named by a node are lost if Postgres does not have them, and are recorded once', async () => {
   const { id } = await shop.sell({ stock: 20, segments: 2 });
-  await sellInPostgres(id, 2);
+  await sellInPostgres(shop.db, id, 2);
   const accepted = [1, 2, 3, 4].map((n) => ({
     segment: n % 2,
     orderId: String(n),
