@@ -24,6 +24,8 @@ export class SegmentHold {
   readonly #batches = pLimit(1);
   #handle: LockHandle | undefined;
   #heldSince = 0;
+  /** Batches so far. */
+  #served = 0;
 
   /** @param unused called when the lock is not held and no batch waits */
   constructor(lock: HeldLock, unused: () => void) {
@@ -34,6 +36,7 @@ export class SegmentHold {
   /** One batch at a time. @throws what the acquisition or the work throws */
   serve<T>(work: (handle: LockHandle) => Promise<T>): Promise<T> {
     return this.#batches(async () => {
+      const batch = ++this.#served;
       try {
         this.#handle = await this.#current();
         return await work(this.#handle);
@@ -44,7 +47,7 @@ export class SegmentHold {
         void this.#release(handle);
         throw error;
       } finally {
-        setImmediate(() => setImmediate(() => this.#releaseIfUnused()));
+        setImmediate(() => setImmediate(() => this.#releaseIfUnused(batch)));
       }
     });
   }
@@ -61,8 +64,9 @@ export class SegmentHold {
     return next;
   }
 
-  #releaseIfUnused(): void {
-    if (this.#batches.activeCount + this.#batches.pendingCount > 0) return;
+  /** @param last two turns ago. If another batch has come since, the next one has two turns from its end. */
+  #releaseIfUnused(last: number): void {
+    if (this.#served !== last) return;
     const handle = this.#handle;
     this.#handle = undefined;
     void this.#release(handle);

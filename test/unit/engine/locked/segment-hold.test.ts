@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { HOLD_MAX_MS, SegmentHold } from '../../../../src/engine/locked/segment-hold.ts';
 import type { LockHandle } from '../../../../src/locks/lock-handle.ts';
 import { KEEP_MAX_MS } from '../../../../src/locks/lock-limits.ts';
-import { freezeTime, settledTurns } from '../../../support/engine/frozen-time.ts';
+import { freezeTime, settledTurns, turn } from '../../../support/engine/frozen-time.ts';
 
 beforeEach(() => freezeTime());
 afterEach(() => {
@@ -48,6 +48,15 @@ describe('the lock of a segment', () => {
     expect(events.filter((event) => event !== 'unused')).toEqual(['acquire 1', 'release 1']);
     expect(events.at(-1)).toBe('unused');
     expect(await hold.serve(token)).toBe(2);
+  });
+
+  it('is kept for two turns from the end of the last batch, not of an earlier one', async () => {
+    const { hold, events } = aHold();
+    for (let batch = 0; batch < 5; batch++) {
+      expect(await hold.serve(token)).toBe(1);
+      await turn();
+    }
+    expect(events).toEqual(['acquire 1']);
   });
 
   it('is not released while a batch runs or waits', async () => {
