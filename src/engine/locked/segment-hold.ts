@@ -24,8 +24,8 @@ export class SegmentHold {
   readonly #batches = pLimit(1);
   #handle: LockHandle | undefined;
   #heldSince = 0;
-  /** Batches so far. */
-  #served = 0;
+  /** How many batches have begun. */
+  #begun = 0;
 
   /** @param unused called when the lock is not held and no batch waits */
   constructor(lock: HeldLock, unused: () => void) {
@@ -36,7 +36,7 @@ export class SegmentHold {
   /** One batch at a time. @throws what the acquisition or the work throws */
   serve<T>(work: (handle: LockHandle) => Promise<T>): Promise<T> {
     return this.#batches(async () => {
-      const batch = ++this.#served;
+      const batch = ++this.#begun;
       try {
         this.#handle = await this.#current();
         return await work(this.#handle);
@@ -64,9 +64,9 @@ export class SegmentHold {
     return next;
   }
 
-  /** @param last two turns ago. If another batch has come since, the next one has two turns from its end. */
-  #releaseIfUnused(last: number): void {
-    if (this.#served !== last) return;
+  /** @param batch ended two turns ago. If another one has begun since, the lock is kept for two turns after that one's end. */
+  #releaseIfUnused(batch: number): void {
+    if (this.#begun !== batch) return;
     const handle = this.#handle;
     this.#handle = undefined;
     void this.#release(handle);
