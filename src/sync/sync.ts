@@ -90,7 +90,7 @@ export class Sync {
     this.#unsubscribe = await this.#options.backend.subscribe({
       hint: ({ saleId, segments, awaited }) => {
         if (awaited) this.#backpressure.awaited(monotonicMs());
-        this.#hints.add(saleId, segments, awaited);
+        if (this.#sales.mayTake(saleId)) this.#hints.add(saleId, segments, awaited);
       },
       resubscribed: () => this.#reconciler.hintsLost(),
       syncNews: (news) => this.#shares.hear(news),

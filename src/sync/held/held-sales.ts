@@ -89,6 +89,16 @@ export class HeldSales {
     return this.#logs.get(saleId);
   }
 
+  /**
+   * Whether this sync works on the sale, or may try its lock now. Other hints need not wake the loop: every sync of a shop hears
+   * the hints of all nodes, thousands a second, and most of them are about sales of other syncs.
+   */
+  mayTake(saleId: string): boolean {
+    if (this.#logs.has(saleId)) return true;
+    const isLeftAlone = monotonicMs() < (this.#leftAloneUntil.get(saleId) ?? 0);
+    return !isLeftAlone && !this.#finished.has(saleId) && !this.#rebuilds.has(saleId);
+  }
+
   /** The sale's log, if this sync works on the sale or gets its lock now. */
   async logOf(saleId: string): Promise<SaleLog | undefined> {
     await this.takeOver([saleId]);
@@ -100,7 +110,7 @@ export class HeldSales {
    * which may have a thousand sales, a statement for each would take half a second of every second.
    */
   async takeOver(saleIds: Iterable<string>): Promise<void> {
-    const free = [...saleIds].filter((saleId) => !this.#logs.has(saleId) && this.#isFree(saleId));
+    const free = [...saleIds].filter((saleId) => !this.#logs.has(saleId) && this.mayTake(saleId));
     if (free.length === 0) return;
     const locked = await this.#stores.locks.tryLocks(free);
     for (const saleId of free) {
@@ -152,11 +162,6 @@ export class HeldSales {
     this.#logs.set(saleId, log);
     await this.announce(saleId, cursors);
     log.grow(cursors.map((cursor) => cursor.segment));
-  }
-
-  #isFree(saleId: string): boolean {
-    const isLeftAlone = monotonicMs() < (this.#leftAloneUntil.get(saleId) ?? 0);
-    return !isLeftAlone && !this.#finished.has(saleId) && !this.#rebuilds.has(saleId);
   }
 
   /**

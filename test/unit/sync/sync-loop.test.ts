@@ -65,6 +65,7 @@ vi.mock('../../../src/sync/held/held-sales.ts', () => ({
       return this.#logs.some((log) => log.hasGrown);
     }
     takeOver = async () => {};
+    mayTake = (saleId: string) => saleId !== 'foreign';
     held = (saleId: string) => world.logs.get(saleId);
     takeGrown(most: number) {
       world.asked.push(most);
@@ -176,10 +177,13 @@ test('a hint is read at once, and the read ends when the log does', async () => 
   expect(read.filter((one) => one.logs > 0)).toHaveLength(1);
 });
 
-test('a hint for a sale of another sync is ignored', async () => {
+test('a hint for a sale of another sync does not wake the loop', async () => {
   await start();
+  read.length = 0;
   await hint('foreign');
-  expect([batches, crashes]).toEqual([[], []]);
+  expect([read, batches, crashes]).toEqual([[], [], []]);
+  await hint('unknown');
+  expect(read).toHaveLength(1);
 });
 
 test('reads fill a batch: by a first guess of 16 orders in an entry, and then by what was read', async () => {

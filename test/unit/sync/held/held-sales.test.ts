@@ -79,8 +79,10 @@ async function take(...saleIds: string[]): Promise<void> {
 async function triedAgainAfter(saleId: string, ms: number): Promise<void> {
   await locks.close();
   vi.advanceTimersByTime(ms - 1);
+  expect(sales.mayTake(saleId)).toBe(false);
   expect(await sales.logOf(saleId)).toBeUndefined();
   vi.advanceTimersByTime(1);
+  expect(sales.mayTake(saleId)).toBe(true);
   expect((await sales.logOf(saleId))?.saleId).toBe(saleId);
 }
 
@@ -91,6 +93,7 @@ describe('a sale that is taken over', () => {
     expect([sales.isEmpty, sales.count, sales.haveGrown]).toEqual([false, 1, true]);
     expect(held()).toEqual(['sale']);
     expect(sales.held('sale')).toBe(log);
+    expect(sales.mayTake('sale')).toBe(true);
     expect(log).toMatchObject({ saleId: 'sale', generation: GENERATION });
     expect(log!.takeGrown(9).map(({ segment }) => segment)).toEqual([0, 1]);
     expect(sales.haveGrown).toBe(false);
