@@ -5,7 +5,7 @@ import { median, quartiles } from '../support/median.ts';
 import { parametersText } from '../support/options.ts';
 import type { BenchResult } from '../support/run.ts';
 import { type LatencyParameters, OPTIONS } from './options.ts';
-import { type Latency, LOADS, type LoadName, type Round } from './rounds.ts';
+import { type Latencies, type Latency, LOADS, type LoadName, type Round } from './rounds.ts';
 
 /** The promised limits. */
 const BARS: Readonly<Partial<Record<LoadName, { readonly figure: 'p50Ms' | 'p99Ms'; readonly ms: number }>>> =
@@ -13,7 +13,7 @@ const BARS: Readonly<Partial<Record<LoadName, { readonly figure: 'p50Ms' | 'p99M
     lone: { figure: 'p50Ms', ms: 5 },
     '30 %': { figure: 'p99Ms', ms: 10 },
   };
-const HEAD = ['load', 'committed/s', 'p50 ms', 'p99 ms', 'unsent', 'bar'];
+const HEAD = ['load', 'committed/s', 'p50 ms', 'p99 ms', 'unsent', 'only inserts: p50 ms', 'p99 ms', 'bar'];
 
 export function report(
   rounds: readonly Round[],
@@ -21,13 +21,16 @@ export function report(
   machine: Machine,
 ): BenchResult {
   const capacity = median(rounds.map((round) => round.capacity));
-  const of = (load: LoadName, figure: keyof Latency) => rounds.map((round) => round.loads[load][figure]);
+  const of = (load: LoadName, figure: keyof Latency, server: keyof Latencies = 'node') =>
+    rounds.map((round) => round.loads[load][server][figure]);
   const rows = LOADS.map((load) => [
     load === 'lone' ? 'one buyer after the other' : `${load} of the full load`,
     count(median(of(load, 'perSecond'))),
     spreadText(of(load, 'p50Ms')),
     spreadText(of(load, 'p99Ms')),
     count(median(of(load, 'unsent'))),
+    spreadText(of(load, 'p50Ms', 'inserting')),
+    spreadText(of(load, 'p99Ms', 'inserting')),
     barText(load, rounds),
   ]);
   const text = [
@@ -36,16 +39,20 @@ export function report(
     '',
     `Full load: ${count(capacity)} purchases/s are committed. Below it:`,
     '',
-    columns(rows, { head: HEAD, align: ['left', 'right', 'right', 'right', 'right', 'left'] }),
+    columns(rows, {
+      head: HEAD,
+      align: ['left', 'right', 'right', 'right', 'right', 'right', 'right', 'left'],
+    }),
     '',
     'All purchases were committed, and verify found every sale in order.',
   ];
-  const figures = (load: LoadName) => ({
-    perSecond: rounded(median(of(load, 'perSecond')), 1),
-    p50Ms: rounded(median(of(load, 'p50Ms')), 2),
-    p99Ms: rounded(median(of(load, 'p99Ms')), 2),
-    unsent: median(of(load, 'unsent')),
+  const latency = (load: LoadName, server: keyof Latencies) => ({
+    perSecond: rounded(median(of(load, 'perSecond', server)), 1),
+    p50Ms: rounded(median(of(load, 'p50Ms', server)), 2),
+    p99Ms: rounded(median(of(load, 'p99Ms', server)), 2),
+    unsent: median(of(load, 'unsent', server)),
   });
+  const figures = (load: LoadName) => ({ ...latency(load, 'node'), inserting: latency(load, 'inserting') });
   const [lone, ten, thirty, sixty] = LOADS.map(figures);
   return {
     text: text.join('\n'),
@@ -62,7 +69,7 @@ export function report(
 function barText(load: LoadName, rounds: readonly Round[]): string | undefined {
   const bar = BARS[load];
   if (!bar) return undefined;
-  const isMet = median(rounds.map((round) => round.loads[load][bar.figure])) <= bar.ms;
+  const isMet = median(rounds.map((round) => round.loads[load].node[bar.figure])) <= bar.ms;
   return `${bar.figure === 'p50Ms' ? 'p50' : 'p99'} ≤ ${bar.ms} ms ${isMet ? 'met' : 'not met'}`;
 }
 

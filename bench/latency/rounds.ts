@@ -3,22 +3,28 @@
  *
  *   full load (wrk) ──> a lone buyer ──> 10 % ──> 30 % ──> 60 % of the full load's rate
  *
- * The rate of the same round counts, because the speed of a shared machine drifts.
+ * The rate of the same round counts, because the speed of a shared machine drifts. Below the full load, each load is first sent
+ * to the node and then to a server that only inserts.
  */
 import { fileURLToPath } from 'node:url';
 import { note } from '../../src/cli/terminal/output.ts';
 import { Teardown } from '../../src/lib/teardown.ts';
+import { openDatabase } from '../../src/postgres/database.ts';
+import { freePort } from '../../test/support/servers/process/free-port.ts';
+import { createBareOrders } from '../support/bare-orders.ts';
 import { runCrowd } from '../support/crowd/crowd.ts';
 import type { StreamPlan } from '../support/crowd/stream.ts';
 import { Summary } from '../support/crowd/tally.ts';
 import { BenchFailure } from '../support/failure.ts';
 import { count } from '../support/figures.ts';
+import { NodeProgram } from '../support/node-program.ts';
 import { StockadeNode } from '../support/stockade-node.ts';
 import { checkpoint, NO_REWRITE_OF_AOF, type StoreServers, startStoreServers } from '../support/stores.ts';
 import { runWrk } from '../support/wrk/wrk.ts';
 import type { LatencyParameters } from './options.ts';
 
 const SCRIPT = fileURLToPath(new URL('../support/wrk/order-request.lua', import.meta.url));
+const INSERTING_SERVER = fileURLToPath(new URL('./inserting-server.mjs', import.meta.url));
 const NEVER_SOLD_OUT = 50_000_000;
 /** Time to warm up, which is not measured. */
 const WARM_UP_MS = 1_000;
@@ -39,10 +45,16 @@ export interface Latency {
   readonly unsent: number;
 }
 
+/** Of the node, and of a server that only inserts. */
+export interface Latencies {
+  readonly node: Latency;
+  readonly inserting: Latency;
+}
+
 export interface Round {
   /** Committed purchases per second at full load. */
   readonly capacity: number;
-  readonly loads: Readonly<Record<LoadName, Latency>>;
+  readonly loads: Readonly<Record<LoadName, Latencies>>;
 }
 
 /** @throws BenchFailure if answers were wrong, or if a sale does not add up at the end */
@@ -51,13 +63,15 @@ export async function runRounds(parameters: LatencyParameters): Promise<Round[]>
   try {
     note('Starting Redis, Postgres and the node');
     const stores = await startStoreServers(teardown, ...NO_REWRITE_OF_AOF);
-    const settings = { workers: parameters.workers, eventsStreamMax: 0, eventsYieldMs: 0 };
+    const databaseUrl = await stores.postgres.createDatabase('bench');
+    const settings = { workers: parameters.workers, eventsStreamMax: 0, eventsYieldMs: 0, databaseUrl };
     const node = await StockadeNode.start(stores, settings);
     teardown.add(() => node[Symbol.asyncDispose]());
+    const insertingUrl = await startInserting(databaseUrl, teardown);
     const rounds: Round[] = [];
     for (let i = 0; i < parameters.rounds; i++) {
       note(`round ${i + 1} of ${parameters.rounds}`);
-      rounds.push(await measureRound({ stores, node, parameters, name: `round-${i}` }));
+      rounds.push(await measureRound({ stores, node, insertingUrl, parameters, name: `round-${i}` }));
     }
     return rounds;
   } finally {
@@ -68,26 +82,51 @@ export async function runRounds(parameters: LatencyParameters): Promise<Round[]>
 interface Stage {
   readonly stores: StoreServers;
   readonly node: StockadeNode;
+  readonly insertingUrl: string;
   readonly parameters: LatencyParameters;
   /** Tells the sales of this round from those of others. */
   readonly name: string;
 }
 
+/** @returns the url of a server that only inserts orders */
+async function startInserting(databaseUrl: string, teardown: Teardown): Promise<string> {
+  const db = openDatabase({ url: databaseUrl, maxConnections: 1 });
+  try {
+    await createBareOrders(db);
+  } finally {
+    await db.destroy();
+  }
+  const port = await freePort();
+  const server = await NodeProgram.start('inserting', [INSERTING_SERVER, databaseUrl, String(port)]);
+  teardown.add(() => server[Symbol.asyncDispose]());
+  return `http://127.0.0.1:${port}`;
+}
+
 async function measureRound(stage: Stage): Promise<Round> {
   const capacity = await onNewSale(stage, 'full', (saleId) => fullLoad(stage, saleId));
   note(`  full load: ${count(capacity)} committed/s`);
-  const loads: Partial<Record<LoadName, Latency>> = {};
+  const loads: Partial<Record<LoadName, Latencies>> = {};
   for (const name of LOADS) {
     const perSecond = name === 'lone' ? undefined : capacity * SHARES[name];
-    const latency = await onNewSale(stage, name.replace(' %', ''), (saleId) =>
-      belowIt(stage, saleId, perSecond),
+    const node = await onNewSale(stage, idOf(name), (saleId) =>
+      belowIt(stage.node.publicUrl, stage, saleId, perSecond),
     );
-    note(
-      `  ${name}: ${count(latency.perSecond)}/s, p50 ${latency.p50Ms.toFixed(1)} ms, p99 ${latency.p99Ms.toFixed(1)} ms`,
-    );
-    loads[name] = latency;
+    note(`  ${name}: ${latencyText(node)}`);
+    await checkpoint(stage.stores.postgres);
+    const inserting = await belowIt(stage.insertingUrl, stage, `${stage.name}-${idOf(name)}`, perSecond);
+    note(`  ${name}, inserting only: ${latencyText(inserting)}`);
+    loads[name] = { node, inserting };
   }
-  return { capacity, loads: loads as Record<LoadName, Latency> };
+  return { capacity, loads: loads as Record<LoadName, Latencies> };
+}
+
+/** As a part of a sale's id. */
+function idOf(name: LoadName): string {
+  return name.replace(' %', '');
+}
+
+function latencyText({ perSecond, p50Ms, p99Ms }: Latency): string {
+  return `${count(perSecond)}/s, p50 ${p50Ms.toFixed(1)} ms, p99 ${p99Ms.toFixed(1)} ms`;
 }
 
 async function onNewSale<T>(
@@ -112,7 +151,8 @@ async function fullLoad({ node, parameters }: Stage, saleId: string): Promise<nu
 
 /** @param perSecond `undefined`: one buyer after the other */
 async function belowIt(
-  { node, parameters }: Stage,
+  url: string,
+  { parameters }: Stage,
   saleId: string,
   perSecond: number | undefined,
 ): Promise<Latency> {
@@ -125,7 +165,7 @@ async function belowIt(
     toMs: WARM_UP_MS + parameters.seconds * 1_000,
     awaitCommit: true,
   };
-  const { results } = await runCrowd(node.publicUrl, [[plan]]);
+  const { results } = await runCrowd(url, [[plan]]);
   const summary = new Summary(results[plan.name]!.tally, { fromMs: WARM_UP_MS, toMs: plan.toMs });
   const wrong = summary.codes.filter((code) => code !== COMMITTED);
   const right = summary.answers(COMMITTED);

@@ -8,16 +8,11 @@
 import type { TakeOrder } from '../../src/engine/contract.ts';
 import { numbers, texts } from '../../src/postgres/array-literal.ts';
 import type { Database } from '../../src/postgres/database.ts';
+import { BARE_ORDERS } from '../support/bare-orders.ts';
 
-const TABLE = 'bare_orders';
-
-const STATEMENT = `INSERT INTO ${TABLE} (order_id, sale_id, buyer_id, quantity, one_per_buyer)
+const STATEMENT = `INSERT INTO ${BARE_ORDERS} (order_id, sale_id, buyer_id, quantity, one_per_buyer)
   SELECT o.id, ?, o.buyer, o.quantity, true
   FROM unnest(?::bigint[], ?::text[], ?::integer[]) AS o (id, buyer, quantity)`;
-
-export async function createBareTable(db: Database): Promise<void> {
-  await db.raw(`CREATE TABLE ${TABLE} (LIKE orders INCLUDING ALL)`);
-}
 
 export async function insertBare(
   db: Database,

@@ -125,7 +125,8 @@ describe('bench:locks', () => {
 describe('bench:latency', () => {
   it('prints one object with the latencies of each load', async () => {
     const result = JSON.parse(await runTiny('latency'));
-    const latency = { perSecond: positive, p50Ms: positive, p99Ms: positive, unsent: someOrNone };
+    const ofServer = { perSecond: positive, p50Ms: positive, p99Ms: positive, unsent: someOrNone };
+    const latency = { ...ofServer, inserting: ofServer };
     expect(result).toMatchObject({ capacity: positive, lone: latency });
     expect(result.loads).toMatchObject({ 10: latency, 30: latency, 60: latency });
     expect(result.loads[10].perSecond).toBeLessThan(result.capacity / 2);
