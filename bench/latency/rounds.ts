@@ -11,7 +11,6 @@ import { note } from '../../src/cli/terminal/output.ts';
 import { Teardown } from '../../src/lib/teardown.ts';
 import { openDatabase } from '../../src/postgres/database.ts';
 import { freePort } from '../../test/support/servers/process/free-port.ts';
-import { createBareOrders } from '../support/bare-orders.ts';
 import { runCrowd } from '../support/crowd/crowd.ts';
 import type { StreamPlan } from '../support/crowd/stream.ts';
 import { Summary } from '../support/crowd/tally.ts';
@@ -21,6 +20,7 @@ import { NodeProgram } from '../support/node-program.ts';
 import { StockadeNode } from '../support/stockade-node.ts';
 import { checkpoint, NO_REWRITE_OF_AOF, type StoreServers, startStoreServers } from '../support/stores.ts';
 import { runWrk } from '../support/wrk/wrk.ts';
+import { createBareOrders } from '../sync/bare-orders.ts';
 import type { LatencyParameters } from './options.ts';
 
 const SCRIPT = fileURLToPath(new URL('../support/wrk/order-request.lua', import.meta.url));

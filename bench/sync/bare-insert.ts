@@ -8,7 +8,7 @@
 import type { TakeOrder } from '../../src/engine/contract.ts';
 import { numbers, texts } from '../../src/postgres/array-literal.ts';
 import type { Database } from '../../src/postgres/database.ts';
-import { BARE_ORDERS } from '../support/bare-orders.ts';
+import { BARE_ORDERS } from './bare-orders.ts';
 
 const STATEMENT = `INSERT INTO ${BARE_ORDERS} (order_id, sale_id, buyer_id, quantity, one_per_buyer)
   SELECT o.id, ?, o.buyer, o.quantity, true

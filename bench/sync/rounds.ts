@@ -9,13 +9,13 @@ import { migrate } from '../../src/postgres/migrate.ts';
 import { LocalLocks } from '../../src/postgres/sale-locks.ts';
 import { SaleService } from '../../src/shop/sale-service.ts';
 import { cpuSecondsOf } from '../../test/support/servers/process/process-table.ts';
-import { createBareOrders } from '../support/bare-orders.ts';
 import { measureCpu } from '../support/cpu-meter.ts';
 import { BenchFailure } from '../support/failure.ts';
 import { count } from '../support/figures.ts';
 import { fillLogs } from '../support/fill-logs.ts';
 import { type StoreServers, startStoreServers } from '../support/stores.ts';
 import { insertBare } from './bare-insert.ts';
+import { createBareOrders } from './bare-orders.ts';
 import { drain } from './drain.ts';
 import type { SyncParameters } from './options.ts';
 

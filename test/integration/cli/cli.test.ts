@@ -355,3 +355,8 @@ describe('sales without a node', () => {
     expect((await json('sale delete tickets --yes', 1)).error.code).toBe('unknown_sale');
   });
 });
+
+test('a variable whose name is nearly that of a setting is warned of', async () => {
+  const { stderr } = await runAlone('sale list', { env: { OPS_URI: 'http://127.0.0.1:1' } });
+  expect(stderr).toContain('"msg":"the environment variable OPS_URI has no effect: is OPS_URL meant?"');
+});
