@@ -58,13 +58,19 @@ function groups(text: string): number[] {
   });
 }
 
+/**
+ * Everybody in a trusted network may name any address as its client's, so a network of the whole internet would end all limits. The
+ * largest network that has a use is that of all local IPv6 addresses, `fc00::/7`.
+ */
+const LEAST_PREFIX_BITS = 7;
+
 /** Addresses that begin with the same bits. */
 interface Network {
   readonly bytes: Uint8Array;
   readonly bits: number;
 }
 
-/** @param text an address, or a network such as `10.0.0.0/8`; @returns `undefined` if it is neither */
+/** @param text an address, or a network such as `10.0.0.0/8`; @returns `undefined` if it is neither, or too large */
 function parseNetwork(text: string): Network | undefined {
   const [address, prefix] = text.split('/', 2) as [string, string?];
   const bytes = parseAddress(address);
@@ -74,7 +80,7 @@ function parseNetwork(text: string): Network | undefined {
   if (!/^\d{1,3}$/.test(prefix)) return undefined;
   // `::ffff:10.0.0.0/104` is 10.0.0.0/8.
   const bits = Number(prefix) - (bytes.length === V4_BYTES && address.includes(':') ? 96 : 0);
-  return bits >= 0 && bits <= most ? { bytes, bits } : undefined;
+  return bits >= LEAST_PREFIX_BITS && bits <= most ? { bytes, bits } : undefined;
 }
 
 function contains({ bytes, bits }: Network, address: Uint8Array): boolean {
@@ -93,7 +99,7 @@ export type TrustedProxies = number | readonly Network[];
 
 export const MOST_PROXIES = 16;
 
-export const TRUSTED_PROXIES_FORM = `must be a number of proxies from 1 to ${MOST_PROXIES}, or addresses and networks with commas between them, such as 10.0.0.0/8,2001:db8::/32`;
+export const TRUSTED_PROXIES_FORM = `must be a number of proxies from 1 to ${MOST_PROXIES}, or addresses and networks with commas between them, such as 10.0.0.0/8,2001:db8::/32; a network larger than /${LEAST_PREFIX_BITS} would let strangers name any address as theirs`;
 
 /** @returns `undefined` if the text names no proxies */
 export function parseTrustedProxies(text: string): TrustedProxies | undefined {

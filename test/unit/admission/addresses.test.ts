@@ -66,11 +66,11 @@ test.each([
   ['10.0.0.1', '10.0.0.0/32', false],
   ['2001:db8::1', '2001:db8::1', true],
   ['2001:db8::2', '2001:db8::1', false],
-  ['198.51.100.1', '0.0.0.0/0', true],
-  ['198.51.100.1', '::ffff:0.0.0.0/96', true],
-  ['2001:db8::1', '::/0', true],
+  ['198.51.100.1', '198.0.0.0/7', true],
+  ['198.51.100.1', '::ffff:198.0.0.0/103', true],
+  ['fd00::1', 'fc00::/7', true],
   // A network of one family has no address of the other, even if they begin with the same bits.
-  ['198.51.100.1', '::/0', false],
+  ['198.51.100.1', 'c600::/7', false],
   ['10.0.0.1', 'a00::/8', false],
   ['a00::1', '10.0.0.0/8', false],
 ])('%s, where %j are trusted, may be a proxy: %j', (text, proxies, expected) => {
@@ -187,6 +187,12 @@ test.each([
   '2001:db8::/129',
   '10.0.0.0/-1',
   '::ffff:10.0.0.0/95',
+  '0.0.0.0/0',
+  '0.0.0.0/1,128.0.0.0/1',
+  '198.0.0.0/6',
+  '::ffff:198.0.0.0/102',
+  '::/0',
+  '10.0.0.0/8,::/0',
 ])('%j names no proxies', (text) => {
   expect(parseTrustedProxies(text)).toBeUndefined();
 });
