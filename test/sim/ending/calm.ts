@@ -15,8 +15,14 @@ import type { People } from '../queue/people.ts';
 /** Everything that was begun ends within this time: reconnections, retries, sweeps, rebuilds. */
 export const SETTLE_MS = 20_000;
 export const LOOK_EVERY_MS = 40;
+/** Of the time that something has lasted, so that what never ends is not asked for hundreds of times. */
+const LATER_LOOKS = 0.1;
 /** How long a buyer may have to ask again after a rebuild or a pause. */
 const ASK_AGAIN_MS = 20_000;
+/** How long the only buyer may be told that others are in the way. */
+const BUSY_MS = 5_000;
+/** Sync may rebuild a sale once or twice after the last fault, for what it finds only now. */
+const MAX_REBUILDS = 20;
 /**
  * A node that misses the message that a sale was made again remembers for a second that there is no such sale; with some slack.
  */
@@ -47,11 +53,21 @@ export async function settle(
   also: () => boolean = () => true,
 ): Promise<void> {
   const why = () => unsettled(world, all, auditor) ?? (also() ? undefined : what);
+  const rebuilds = rebuildsOf(auditor);
   for (const end = time.now + SETTLE_MS; why() || crowd.requests.some(({ code }) => code === undefined); ) {
     if (time.now > end)
       auditor.fail(`P2: ${what}: not within ${SETTLE_MS} ms, because ${why() ?? 'a buyer waits'}`);
+    if (rebuilds() > MAX_REBUILDS)
+      auditor.fail(`P2: ${what}: not within ${rebuilds()} rebuilds, because ${why() ?? 'a buyer waits'}`);
     await pass(LOOK_EVERY_MS);
   }
+}
+
+/** @returns a counter of the rebuilds from now on */
+function rebuildsOf(auditor: SaleAuditor): () => number {
+  const generation = () => auditor.truth?.generation ?? 0;
+  const before = generation();
+  return () => generation() - before;
 }
 
 /** @returns why the stores are not at rest yet; `undefined` if they are */
@@ -88,10 +104,15 @@ export async function insist({ crowd, auditor, pass }: FinaleParts, purchase: Pu
     while (asked.code === undefined) await pass(1);
     const { code } = asked;
     if (!NOT_FINAL.has(code) && !(mayHaveMissed && code === 'unknown_sale')) return code;
-    if (time.now > begun + ASK_AGAIN_MS)
+    if (time.now > begun + (code === 'busy' ? BUSY_MS : ASK_AGAIN_MS))
       auditor.fail(`P2: ${purchase.buyerId} is answered ${code} in calm weather`);
-    await pass(LOOK_EVERY_MS);
+    await pass(nextLookMs(begun));
   }
+}
+
+/** @returns how long to wait before the next look at what has lasted since then */
+export function nextLookMs(begun: number): number {
+  return Math.max(LOOK_EVERY_MS, LATER_LOOKS * (time.now - begun));
 }
 
 /** P7 */

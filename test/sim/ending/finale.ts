@@ -5,7 +5,16 @@ import { groupBy } from '../../../src/lib/group-by.ts';
 import type { SimNode } from '../machines/sim-node.ts';
 import { time } from '../machines/virtual-time.ts';
 import { queueFinale } from '../queue/queue-finale.ts';
-import { ask, type FinaleParts, insist, LOOK_EVERY_MS, SETTLE_MS, settle, verify } from './calm.ts';
+import {
+  ask,
+  type FinaleParts,
+  insist,
+  LOOK_EVERY_MS,
+  nextLookMs,
+  SETTLE_MS,
+  settle,
+  verify,
+} from './calm.ts';
 import { leave } from './leave.ts';
 
 const BY = { actor: 'sim', reason: '' };
@@ -69,10 +78,10 @@ function checkErased({ world, auditor }: FinaleParts): void {
 async function untilSound(parts: FinaleParts): Promise<void> {
   const { auditor, pass } = parts;
   if (!auditor.everLost) return;
-  for (const end = time.now + SETTLE_MS; ; await pass(LOOK_EVERY_MS)) {
+  for (const begun = time.now; ; await pass(nextLookMs(begun))) {
     const { ok, findings } = await ask(parts, ({ service }) => service.verify(auditor.saleId));
     if (ok) return;
-    if (time.now > end)
+    if (time.now > begun + SETTLE_MS)
       auditor.fail(
         `P3: sync has not repaired within ${SETTLE_MS} ms what Redis has lost: ${findings.join('; ')}`,
       );
