@@ -19,8 +19,9 @@ export const LOOK_EVERY_MS = 40;
 const LATER_LOOKS = 0.1;
 /** How long a buyer may have to ask again after a rebuild or a pause. */
 const ASK_AGAIN_MS = 20_000;
-/** How long the only buyer may be told that others are in the way. */
-const BUSY_MS = 5_000;
+/** How long, and how many times, the only buyer may be told that others are in the way. */
+const BUSY_MS = 2_000;
+const MAX_BUSY = 4;
 /** Sync may rebuild a sale once or twice after the last fault, for what it finds only now. */
 const MAX_REBUILDS = 20;
 /**
@@ -97,6 +98,7 @@ const NOT_FINAL = new Set(['unavailable', 'busy', 'gone', 'paused', 'token_requi
 
 /** Repeats a purchase until its answer is final. */
 export async function insist({ crowd, auditor, pass }: FinaleParts, purchase: Purchase): Promise<string> {
+  let busy = 0;
   for (const begun = time.now; ; ) {
     const mayHaveMissed = time.now < begun + MISSED_MS && auditor.truth !== undefined;
     const asked = onceOnly({ ...purchase, awaitCommit: true });
@@ -104,7 +106,8 @@ export async function insist({ crowd, auditor, pass }: FinaleParts, purchase: Pu
     while (asked.code === undefined) await pass(1);
     const { code } = asked;
     if (!NOT_FINAL.has(code) && !(mayHaveMissed && code === 'unknown_sale')) return code;
-    if (time.now > begun + (code === 'busy' ? BUSY_MS : ASK_AGAIN_MS))
+    if (code === 'busy') busy++;
+    if (time.now > begun + (busy > MAX_BUSY ? BUSY_MS : ASK_AGAIN_MS))
       auditor.fail(`P2: ${purchase.buyerId} is answered ${code} in calm weather`);
     await pass(nextLookMs(begun));
   }

@@ -119,6 +119,17 @@ const diesTransferring: Draw = (scenario, random) => {
   return { ...rest, weather: { ...weather, nodeDeaths: 0, topUps: 0, allDieAt: ['transfer', 'unsettled'] } };
 };
 
+/** The same, with purchases that wait only for a short time. A lane that finds units on their way asks again at once. */
+const leftTransferring: Draw = (scenario, random) => {
+  const { node, ...rest } = diesTransferring(scenario, random);
+  return {
+    ...rest,
+    node: { ...node, workers: 1, requestDeadlineMs: 400 },
+    requests: 40,
+    lastsMs: 500,
+  };
+};
+
 /** All nodes die when the sale is closed and orders are left in its logs. */
 const diesClosing: Draw = (scenario, random) => {
   const { weather, ...rest } = DEALINGS.closedInTheRush(scenario, random);
@@ -382,6 +393,7 @@ const CONDITIONS = {
   lostAndClosed,
   emptiedAndClosed,
   diesTransferring,
+  leftTransferring,
   diesClosing,
   rebuiltAgain,
   recordsLost,

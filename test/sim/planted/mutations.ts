@@ -244,7 +244,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ),
   mutation(
     'transfer: an open one is never completed',
-    'diesTransferring',
+    'leftTransferring',
     edit(
       'engine/cluster/refill.ts',
       'if (await this.#finishOthers(sale, sights))',
