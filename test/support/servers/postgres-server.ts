@@ -5,6 +5,7 @@ import pg from 'pg';
 import { findServer } from '../../../scripts/servers.mjs';
 import type { Certificate } from './certificates.ts';
 import { createDatabase } from './create-database.ts';
+import { putNewPostgres } from './new-postgres.ts';
 import { postgresAccount } from './postgres-account.ts';
 import { freePort } from './process/free-port.ts';
 import { childrenOf, familyCpuSecondsOf, isAlive } from './process/process-table.ts';
@@ -48,11 +49,7 @@ export class PostgresServer implements AsyncDisposable {
       lastSignal: 'QUIT',
     });
     try {
-      await process.run(join(folder, 'initdb'), [
-        ...['--pgdata', dataOf(process), '--username', 'postgres', '--auth', 'trust'],
-        // Only the creation skips fsync: the server itself runs with it, as in production.
-        ...['--no-locale', '--encoding', 'UTF8', '--no-sync'],
-      ]);
+      await putNewPostgres(dataOf(process), process, folder);
       const forTls = certificate ? await tlsSettings(process.directory, certificate) : {};
       return await PostgresServer.#startOnFreePort(process, folder, { ...forTls, ...settings });
     } catch (error) {
