@@ -14,7 +14,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { type CliOptions, RunningCli, runCli } from '../../support/cli/cli.ts';
+import { type CliOptions, callCli, RunningCli, runCli } from '../../support/cli/cli.ts';
 import { hasTerminals, stockade, Terminal } from '../../support/cli/terminal.ts';
 import { freshDatabase, freshPrefix, redisUrl } from '../../support/fixtures.ts';
 import { LONG_TIMEOUTS_ENV } from '../../support/long-timeouts.ts';
@@ -32,6 +32,8 @@ const start = (args: string, env: NodeJS.ProcessEnv = {}) =>
   new RunningCli(args.split(' '), { cwd, env: { ...LONG_TIMEOUTS_ENV, ...env } });
 const run = (args: string, { env, ...options }: CliOptions = {}) =>
   runCli(args.split(' '), { cwd, ...options, env: { ...LONG_TIMEOUTS_ENV, ...env } });
+/** A command that talks to a running node. */
+const ask = (args: string, env: NodeJS.ProcessEnv) => callCli(args.split(' '), { cwd, env });
 const ownStores = async () => ({
   ...LONG_TIMEOUTS_ENV,
   REDIS_URL: redisUrl(),
@@ -89,21 +91,21 @@ describe('serve', () => {
     const { publicUrl, opsUrl, backend, database } = JSON.parse(line);
     expect({ backend, database }).toEqual({ backend: 'in-process', database: 'pglite' });
 
-    const ops = { env: { OPS_URL: opsUrl } };
+    const ops = { OPS_URL: opsUrl };
     const [, hint] = /Create a sale: (.*)$/.exec(JSON.parse(line).msg)!;
     const { stdout: made } = await promisify(exec)(hint!, { cwd, env: { PATH: process.env.PATH } });
     expect(made).toMatch(/^Created\.\nsale +my-sale$/m);
 
-    expect(await run('sale create tickets --stock 1', ops)).toMatchObject({ exitCode: 0 });
+    expect(await ask('sale create tickets --stock 1', ops)).toMatchObject({ exitCode: 0 });
     expect((await buy(publicUrl, 'tickets', 'alice')).status).toBe(201);
     expect(await (await buy(publicUrl, 'tickets', 'bob')).json()).toMatchObject({ code: 'sold_out' });
-    const verified = await run('verify tickets', ops);
+    const verified = await ask('verify tickets', ops);
     expect(verified.exitCode).toBe(0);
     expect(verified.stdout).toMatch(/^tickets: ok, 1 order of 1 buyer\n {2}.*1 initial \+ 0 /);
-    const again = await run('sale create tickets --stock 1', ops);
+    const again = await ask('sale create tickets --stock 1', ops);
     expect(again).toMatchObject({ exitCode: 1, stdout: '' });
     expect(again.stderr).toMatch(/^error: there is a sale tickets already/);
-    const refused = await run('sale list', { env: { ...ops.env, OPS_TOKEN: 'some-other-token' } });
+    const refused = await ask('sale list', { ...ops, OPS_TOKEN: 'some-other-token' });
     expect(refused.stderr).toMatch(/refuses the token in OPS_TOKEN/);
 
     expect(await readableByOthers(join(cwd, '.stockade'))).toEqual([]);
@@ -158,16 +160,16 @@ describe('sync', () => {
     const { publicUrl } = JSON.parse((await node.said(/^.*"ready":true.*$/m))[0]);
     await using sync = start('sync --ops-port 0 --json', env);
     const { opsUrl } = JSON.parse((await sync.said(/^.*"syncing":true.*$/m))[0]);
-    expect((await run('sale create tickets --stock 1', { env })).exitCode).toBe(0);
+    expect((await ask('sale create tickets --stock 1', env)).exitCode).toBe(0);
     expect((await buy(publicUrl, 'tickets', 'alice')).status).toBe(201);
 
-    const ask = (path: string) =>
+    const get = (path: string) =>
       fetch(`${opsUrl}${path}`, { headers: { authorization: `Bearer ${env.OPS_TOKEN}` } });
-    expect(await (await ask('/metrics')).text()).toMatch(/^stockade_sync_orders_total 1$/m);
+    expect(await (await get('/metrics')).text()).toMatch(/^stockade_sync_orders_total 1$/m);
     expect((await fetch(`${opsUrl}/metrics`)).status).toBe(401);
     expect((await fetch(`${opsUrl}/healthz`)).status).toBe(200);
     expect(await (await fetch(`${opsUrl}/readyz`)).json()).toEqual({ status: 'ready' });
-    expect((await ask('/v1/sales')).status).toBe(404);
+    expect((await get('/v1/sales')).status).toBe(404);
     sync.signal('SIGTERM');
     expect(await sync.ended).toMatchObject({ exitCode: 0 });
   });
