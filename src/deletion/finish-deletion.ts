@@ -1,17 +1,21 @@
 /**
  * Deletes what belongs to a sale whose deletion has begun: its orders page by page, each page in a transaction of its
  * own, and at last everything else together with the sale's row. It keeps no state, so it can be started again at any
- * time, and by several processes at once: the lock only saves double work.
+ * time, and by several processes at once: the lock only saves double work. A process that comes too late does no harm: each statement
+ * deletes only while its deletion goes on, because afterwards another sale may have the id.
  */
 import type { Knex } from 'knex';
 import { type Database, rows } from '../postgres/database.ts';
 import { despiteDeadlocks } from '../postgres/deadlock.ts';
 import type { SaleLocks } from '../postgres/sale-locks.ts';
 import { closeDeletion, type DeletedSale } from '../sales/deleted-sales.ts';
-import { BEFORE_ALL_ORDERS, ORDERS_AFTER } from './orders-of-sale.ts';
+import { BEFORE_ALL_ORDERS, IS_AFTER, ORDERS_AFTER } from './orders-of-sale.ts';
 
 /** Rows that one statement deletes. */
 const PAGE_ROWS = 1_000;
+/** SQL: whether a deletion goes on. Its values: the sale and the generation of the deletion. */
+const GOES_ON =
+  'EXISTS (SELECT 1 FROM sales s WHERE s.id = ? AND s.generation = ? AND s.deleting_since IS NOT NULL)';
 
 /**
  * @param signal ends it after the page under way
@@ -63,7 +67,7 @@ async function deleteOrderPage(
   const [page] = await rows<{ last: string | null }>(
     db,
     `WITH page AS (
-       SELECT order_id ${ORDERS_AFTER} LIMIT ? FOR UPDATE
+       SELECT order_id FROM orders WHERE ${IS_AFTER} AND ${GOES_ON} ORDER BY sale_id, order_id LIMIT ? FOR UPDATE
      ), changes AS (
        DELETE FROM order_changes WHERE order_id = ANY (ARRAY(SELECT order_id FROM page))
      ), returns AS (
@@ -74,26 +78,27 @@ async function deleteOrderPage(
        UPDATE deleted_sales SET done = done + (SELECT count(*) FROM gone) WHERE id = ? AND generation = ?
      )
      SELECT max(order_id)::text AS last FROM page`,
-    [saleId, after, saleId, PAGE_ROWS, saleId, generation],
+    [saleId, after, saleId, saleId, generation, PAGE_ROWS, saleId, generation],
   );
   return page!.last ?? undefined;
 }
 
 /** There may be as many as a Redis has lost. */
 const LOST_ORDERS = `DELETE FROM lost_orders WHERE order_id = ANY (ARRAY(
-  SELECT order_id FROM lost_orders WHERE sale_id = ? LIMIT ?)) RETURNING 1`;
+  SELECT order_id FROM lost_orders WHERE sale_id = ? AND ${GOES_ON} LIMIT ?)) RETURNING 1`;
 /** There may be as many as people came. */
-const PLACES = `DELETE FROM places p USING (SELECT sale_id, number FROM places WHERE sale_id = ? LIMIT ?) AS page
+const PLACES = `DELETE FROM places p
+  USING (SELECT sale_id, number FROM places WHERE sale_id = ? AND ${GOES_ON} LIMIT ?) AS page
   WHERE p.sale_id = page.sale_id AND p.number = page.number RETURNING 1`;
 
 async function deletePaged(
   db: Database,
   statement: string,
-  { saleId }: DeletedSale,
+  { saleId, generation }: DeletedSale,
   signal: AbortSignal | undefined,
 ): Promise<void> {
   for (let deleted = PAGE_ROWS; deleted === PAGE_ROWS && !signal?.aborted; ) {
-    const gone = await rows(db, statement, [saleId, PAGE_ROWS]);
+    const gone = await rows(db, statement, [saleId, saleId, generation, PAGE_ROWS]);
     deleted = gone.length;
   }
 }

@@ -5,11 +5,13 @@ import { type Database, rows } from '../postgres/database.ts';
 export const BEFORE_ALL_ORDERS = '-1';
 
 /**
- * A sale's orders after one of them. Its values: the sale, that order, the sale. Pairs, so that no plan can walk through the
- * orders of all sales by their ids.
+ * SQL: whether an order comes after one of a sale's orders. Its values: the sale, that order, the sale. Pairs, so that no plan can walk
+ * through the orders of all sales by their ids.
  */
-export const ORDERS_AFTER = `FROM orders WHERE (sale_id, order_id) > (?, ?::bigint) AND (sale_id, order_id) <= (?, ${2n ** 63n - 1n})
-  ORDER BY sale_id, order_id`;
+export const IS_AFTER = `(sale_id, order_id) > (?, ?::bigint) AND (sale_id, order_id) <= (?, ${2n ** 63n - 1n})`;
+
+/** A sale's orders after one of them. Its values are those of IS_AFTER. */
+export const ORDERS_AFTER = `FROM orders WHERE ${IS_AFTER} ORDER BY sale_id, order_id`;
 
 const SLICE_ORDERS = 5_000;
 

@@ -451,6 +451,23 @@ test('two processes delete the same sale at once: each order is counted once', a
   expect(await rows(shop.db, 'SELECT 1 FROM deleted_sales')).toHaveLength(1);
 });
 
+test('a process that comes too late leaves a new sale with the same id alone', async () => {
+  const { id, till } = await archivedSale();
+  const sale = await begin(id, 4);
+  expect(await finish(sale)).toBe(true);
+  await shop.sell({ id, stock: 20, segments: 3 });
+  await addQueue(id, 2);
+  const sync = await shop.startSync();
+  await till.buyAll(id, buyers(3));
+  await sync.stop();
+  const lost = [{ orderId: '77', segment: 0, buyerId: 'anna', quantity: 1 }];
+  await nameLostOrders(shop.db, id, lost);
+  const before = await rowsOf(id);
+  expect(await finish(sale)).toBe(true);
+  expect(await rowsOf(id)).toBe(before);
+  expect(await shop.service.deletion(id)).toMatchObject({ state: 'deleted', orders: 4, done: 4 });
+});
+
 describe('between the count of the orders and the lock on the sale', () => {
   /** Does this before each slice is counted, and before each transaction. @returns how many slices were counted as well */
   function meanwhile(work: (at: 'count' | 'lock', nth: number) => Promise<unknown> | undefined) {
