@@ -5,6 +5,7 @@
  * deletes only while its deletion goes on, because afterwards another sale may have the id.
  */
 import type { Knex } from 'knex';
+import { numbers } from '../postgres/array-literal.ts';
 import { type Database, rows } from '../postgres/database.ts';
 import { despiteDeadlocks } from '../postgres/deadlock.ts';
 import type { SaleLocks } from '../postgres/sale-locks.ts';
@@ -50,37 +51,46 @@ export async function finishDeletion(
 async function deleteOrders(db: Database, sale: DeletedSale, signal: AbortSignal | undefined): Promise<void> {
   for (let last: string | undefined = BEFORE_ALL_ORDERS; last !== undefined && !signal?.aborted; ) {
     const after: string = last;
-    last = await despiteDeadlocks(() => deleteOrderPage(db, sale, after));
+    last = await despiteDeadlocks(() =>
+      db.transaction((trx) => deleteOrderPage(trx, sale, after), { isolationLevel: 'read committed' }),
+    );
   }
 }
 
 /**
  * Deletes a page of orders with all that names them, and counts them. Arrays, so that every plan uses the indexes of the
  * ids: a join may read a whole table instead.
+ *
+ * The orders are locked before, in a statement of their own: it waits for changes that began before the deletion, and the next one
+ * sees what they have written.
  * @returns the page's last order
  */
 async function deleteOrderPage(
-  db: Database,
+  trx: Knex.Transaction,
   { saleId, generation }: DeletedSale,
   after: string,
 ): Promise<string | undefined> {
-  const [page] = await rows<{ last: string | null }>(
-    db,
+  const page = await rows<{ id: string }>(
+    trx,
+    `SELECT order_id::text AS id FROM orders WHERE ${IS_AFTER} AND ${GOES_ON}
+     ORDER BY sale_id, orders.order_id LIMIT ? FOR UPDATE`,
+    [saleId, after, saleId, saleId, generation, PAGE_ROWS],
+  );
+  const ids = numbers(page.map(({ id }) => id));
+  await trx.raw(
     `WITH page AS (
-       SELECT order_id FROM orders WHERE ${IS_AFTER} AND ${GOES_ON} ORDER BY sale_id, order_id LIMIT ? FOR UPDATE
+       SELECT unnest(?::bigint[]) AS order_id
      ), changes AS (
        DELETE FROM order_changes WHERE order_id = ANY (ARRAY(SELECT order_id FROM page))
      ), returns AS (
        DELETE FROM stock_returns WHERE order_id = ANY (ARRAY(SELECT order_id FROM page))
      ), gone AS (
        DELETE FROM orders WHERE order_id = ANY (ARRAY(SELECT order_id FROM page)) RETURNING order_id
-     ), counted AS (
-       UPDATE deleted_sales SET done = done + (SELECT count(*) FROM gone) WHERE id = ? AND generation = ?
      )
-     SELECT max(order_id)::text AS last FROM page`,
-    [saleId, after, saleId, saleId, generation, PAGE_ROWS, saleId, generation],
+     UPDATE deleted_sales SET done = done + (SELECT count(*) FROM gone) WHERE id = ? AND generation = ?`,
+    [ids, saleId, generation],
   );
-  return page!.last ?? undefined;
+  return page.at(-1)?.id;
 }
 
 /** There may be as many as a Redis has lost. */

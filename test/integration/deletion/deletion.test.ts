@@ -147,17 +147,24 @@ function dyingAt(fatal: RegExp | 'transaction', times = 1): Database {
   const die = () => {
     if (--left <= 0) throw new Error('the process has died');
   };
-  return new Proxy(shop.db, {
-    get(target, property) {
-      const value = Reflect.get(target, property, target);
-      if (property === 'transaction' && fatal === 'transaction') return die;
-      if (property !== 'raw' || fatal === 'transaction') return value;
-      return (sql: string, bindings: never) => {
-        if (fatal.test(sql)) die();
-        return target.raw(sql, bindings);
-      };
-    },
-  });
+  const dying = <T extends object>(knex: T): T =>
+    new Proxy(knex, {
+      get(target, property) {
+        const value = Reflect.get(target, property, target);
+        if (typeof value !== 'function') return value;
+        if (property === 'raw')
+          return (sql: string, bindings: never) => {
+            if (fatal !== 'transaction' && fatal.test(sql)) die();
+            return value.call(target, sql, bindings);
+          };
+        if (property !== 'transaction') return value;
+        return async (work: (trx: object) => unknown, ...rest: unknown[]) => {
+          if (fatal === 'transaction') die();
+          return value.call(target, (trx: object) => work(dying(trx)), ...rest);
+        };
+      },
+    });
+  return dying(shop.db);
 }
 
 const finish = (sale: DeletedSale, db = shop.db) => finishDeletion(db, new LocalLocks(), sale);
@@ -349,6 +356,19 @@ describe('while a sale is being deleted', () => {
     await expectDeleted(id, 4);
   });
 
+  test('who changed an order goes with it, also if the page of the deletion waits for that change', async () => {
+    const { id, orderIds } = await archivedSale();
+    const slow = await shop.db.transaction();
+    const redeem = "SELECT verdict FROM stockade_change_order_by(?, 'redeem', NULL, 'ann', '')";
+    expect(await rows(slow, redeem, [orderIds[0]])).toEqual([{ verdict: 'done' }]);
+    const finished = finish(await begin(id, 4));
+    await until(() => shop.isBlocked(), { what: 'the page waits for the change' });
+    await slow.commit();
+    expect(await finished).toBe(true);
+    await expectDeleted(id, 4);
+    expect(await rows(shop.db, 'SELECT change FROM order_changes')).toEqual([]);
+  });
+
   test('an export breaks off, and does not look complete', async () => {
     const { id, orders } = await archivedSale();
     await addOrders(id, 2_500);
@@ -395,7 +415,8 @@ describe('a process that dies while it deletes', () => {
     ['after the first page', PAGE, 2, 1_000],
     ['after the last page', /DELETE FROM lost_orders/, 1, 2_504],
     ['after the first page of places', /DELETE FROM places/, 2, 2_504],
-    ['before the last transaction', 'transaction', 1, 2_504],
+    // After three pages with orders and an empty one.
+    ['before the last transaction', 'transaction', 5, 2_504],
   ] as const;
 
   async function diedAt(fatal: RegExp | 'transaction', times: number) {
