@@ -1,0 +1,28 @@
+import { describe, expect, test } from 'vitest';
+import { parseErasure } from '../../../src/operations/buyer-operations.ts';
+
+const fault = [{ field: 'reason', problem: "must not contain the buyer's id, because the ledger keeps it" }];
+
+describe('the reason of an erasure', () => {
+  test.each([
+    ['ann', 'ann'],
+    ['ann', '(ann), by letter'],
+    ['ann', 'joann wrote: "erase ann"'],
+    ['ann@shop.example', 'asked by ann@shop.example.'],
+    ['o.ann:7', 'letter of o.ann:7, in November'],
+    ['(x)', 'erase (x)'],
+    ['a.a', 'a.a.a'],
+    ['"', 'this is "'],
+  ])('may not name the buyer %s: %s', (buyerId, reason) => {
+    expect(() => parseErasure({ buyerId, reason })).toThrow(expect.objectContaining({ faults: fault }));
+  });
+
+  test.each([
+    ['ann', ''],
+    ['ann', 'asked by joann and anna, on the annexed page'],
+    ['ann@shop.example', 'asked by joann@shop.example'],
+    ['1', 'request 12 of 21 November'],
+  ])('may have the letters of the buyer %s in other words: %s', (buyerId, reason) => {
+    expect(parseErasure({ buyerId, reason })).toMatchObject({ reason, wish: { buyerId } });
+  });
+});
