@@ -21,7 +21,7 @@ const eraseBuyer: CommandSpec = {
     'buyers wait for seconds. The sale then knows nothing of the buyer: a repeated request buys a second time, and ' +
     'the limit per buyer begins anew.\n\n' +
     "What the shop noted with an order stays, and so do events and logs that were written before. Don't name the buyer in " +
-    '--reason.',
+    '--reason or --by.',
   options: [
     new Option('--sale <sale>', 'only in this sale (default: in all)'),
     new Option('--running', 'also in sales that are not closed'),
@@ -42,7 +42,12 @@ const eraseBuyer: CommandSpec = {
       running: running === true,
       reason: author.reason,
     };
-    const { wish } = await namingFlags('the erasure', eraseBuyer, () => parseErasure(erasure), FLAGS);
+    const { wish } = await namingFlags(
+      'the erasure',
+      eraseBuyer,
+      () => parseErasure(erasure, author.actor, 'by'),
+      FLAGS,
+    );
     const confirm = confirmation(`erase ${wish.buyerId}`, options);
     const report = await withOperations({ config, log }, async ({ buyers, orders }) => {
       await confirm(() => told(wish, orders));

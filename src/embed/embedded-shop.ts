@@ -154,7 +154,8 @@ function buyersOf(buyers: Operations['buyers'], run: Work): ShopBuyers {
     erase: (input, by) =>
       run(async () => {
         const author = checkedAuthor(by);
-        return buyers.erase(parseErasure({ ...input, reason: author.reason }).wish, author);
+        const { wish } = parseErasure({ ...input, reason: author.reason }, author.actor, 'actor');
+        return buyers.erase(wish, author);
       }),
   };
 }

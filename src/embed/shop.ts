@@ -219,7 +219,7 @@ export interface NewErasure {
 
 export interface ShopBuyers {
   /**
-   * Replaces a buyer's id by a pseudonym, for good. The reason in `by` must not name the buyer. May be repeated. Rejects with
+   * Replaces a buyer's id by a pseudonym, for good. Neither the actor nor the reason in `by` may name the buyer. May be repeated. Rejects with
    * StoresAway or OperationTimedOut if a store does not answer. @throws InvalidInput, UnknownSale
    */
   erase(erasure: NewErasure, by?: ChangeAuthor): Promise<ErasureReport>;

@@ -1,5 +1,6 @@
 /** What operators can ask for about buyers. */
 import { z } from 'zod';
+import { InvalidInput } from '../engine/errors.ts';
 import { ID_PATTERN, MAX_ID_CHARACTERS } from '../engine/limits.ts';
 import type { Author } from '../engine/sale/author.ts';
 import { reason } from '../engine/sale/author.ts';
@@ -48,6 +49,9 @@ function names(text: string, id: string): boolean {
   return false;
 }
 
+const INVALID = 'the erasure is not valid';
+const IN_LEDGER = "must not contain the buyer's id, because the ledger keeps it";
+
 /** The reason stays in the ledger, so it must not name the buyer. */
 const schema = z
   .strictObject(
@@ -63,15 +67,24 @@ const schema = z
   )
   .refine(({ buyerId, reason }) => !names(reason, buyerId), {
     path: ['reason'],
-    error: "must not contain the buyer's id, because the ledger keeps it",
+    error: IN_LEDGER,
   });
 
-/** @throws InvalidInput with all faults at once; none of them repeats the buyer's id */
-export function parseErasure(input: unknown): { readonly wish: ErasureWish; readonly reason: string } {
+/**
+ * @param actor who erases the buyer. It stays in the ledger too, beside the pseudonym
+ * @param field where the actor was given, for the error
+ * @throws InvalidInput with all faults of the input at once; none of them repeats the buyer's id
+ */
+export function parseErasure(
+  input: unknown,
+  actor: string,
+  field = 'X-Operator',
+): { readonly wish: ErasureWish; readonly reason: string } {
   const { reason, ...wish } = checkedInput(schema, input, {
-    invalid: 'the erasure is not valid',
+    invalid: INVALID,
     whole: 'the body',
     unknown: 'is not a field of an erasure',
   });
+  if (names(actor, wish.buyerId)) throw new InvalidInput(INVALID, [{ field, problem: IN_LEDGER }]);
   return { wish, reason };
 }

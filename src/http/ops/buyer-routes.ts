@@ -9,7 +9,7 @@ export function addBuyerRoutes(router: Router, buyers: BuyerOperations, guarded:
     'post',
     '/v1/erasures',
     guarded(async ({ body, actor }) => {
-      const { wish, reason } = parseErasure(body);
+      const { wish, reason } = parseErasure(body, actor);
       const report = await buyers.erase(wish, { actor, reason });
       return json(report.waiting.length > 0 ? 202 : 200, report);
     }, true),

@@ -14,7 +14,9 @@ describe('the reason of an erasure', () => {
     ['a.a', 'a.a.a'],
     ['"', 'this is "'],
   ])('may not name the buyer %s: %s', (buyerId, reason) => {
-    expect(() => parseErasure({ buyerId, reason })).toThrow(expect.objectContaining({ faults: fault }));
+    expect(() => parseErasure({ buyerId, reason }, 'bert')).toThrow(
+      expect.objectContaining({ faults: fault }),
+    );
   });
 
   test.each([
@@ -23,6 +25,15 @@ describe('the reason of an erasure', () => {
     ['ann@shop.example', 'asked by joann@shop.example'],
     ['1', 'request 12 of 21 November'],
   ])('may have the letters of the buyer %s in other words: %s', (buyerId, reason) => {
-    expect(parseErasure({ buyerId, reason })).toMatchObject({ reason, wish: { buyerId } });
+    expect(parseErasure({ buyerId, reason }, 'bert')).toMatchObject({ reason, wish: { buyerId } });
   });
+});
+
+test.each([
+  ['ann', 'ann', undefined, 'X-Operator'],
+  ['ann@shop.example', 'the buyer (ann@shop.example)', 'by', 'by'],
+])('the operator who erases the buyer %s may not be called %s', (buyerId, actor, given, field) => {
+  const faults = [{ ...fault[0], field }];
+  expect(() => parseErasure({ buyerId }, actor, given)).toThrow(expect.objectContaining({ faults }));
+  expect(parseErasure({ buyerId }, 'joanna', given)).toMatchObject({ wish: { buyerId } });
 });

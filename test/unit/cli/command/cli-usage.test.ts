@@ -101,6 +101,7 @@ test.each([
     'buyer erase x --reason "x wants it"',
     "--reason must not contain the buyer's id, because the ledger keeps it",
   ],
+  ['buyer erase x --by x', "--by must not contain the buyer's id, because the ledger keeps it"],
   ['buyer erase "a b"', '<id> must be 1 to 128 visible ASCII characters without spaces'],
   ['events resend', 'either the id of a dead letter or --all'],
   ['events dead x', 'example: stockade events dead'],
