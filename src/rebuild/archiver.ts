@@ -8,6 +8,7 @@
  * sales that have failed are kept in memory: they are left out until a round finds no others. So if a process dies, the next
  * round of any process continues its work.
  */
+import type { Knex } from 'knex';
 import type { Backend } from '../engine/contract.ts';
 import { StaleGeneration, StockadeError } from '../engine/errors.ts';
 import type { Author } from '../engine/sale/author.ts';
@@ -80,9 +81,10 @@ export class Archiver {
   }
 
   async #closeOrArchive({ id, state }: OverSale): Promise<void> {
-    const { db, backend, locks, events } = this.#options;
+    const { db, backend, locks, events, afterDays } = this.#options;
     if (state !== 'closed') {
-      await makeChange(db, id, { action: 'close' }, this.#author);
+      // An operator may have given it another window since it was read, or another sale the id.
+      await makeChange(db, id, { action: 'close' }, this.#author, (trx) => isOver(trx, id, afterDays));
       return followMovements(db, backend, id);
     }
     await archiveSale({ db, backend, locks }, id, this.#author);
@@ -103,14 +105,20 @@ interface OverSale {
   readonly state: string;
 }
 
-/** Sales that ended or were closed at least so many days ago, the longest over first. */
+/** SQL: whether a sale ended or was closed at least so many days ago. Its value: the days. */
+const OVER = "least(ends_at, closed_at) < now() - ? * interval '1 day'";
+
+/** Sales that have been over for so many days, the longest over first. */
 function readOver(db: Database, days: number, except: readonly string[]): Promise<OverSale[]> {
   return rows<OverSale>(
     db,
     `SELECT id, state FROM sales
-     WHERE archived_at IS NULL AND least(ends_at, closed_at) < now() - ? * interval '1 day'
-       AND id <> ALL (?::text[])
+     WHERE archived_at IS NULL AND ${OVER} AND id <> ALL (?::text[])
      ORDER BY least(ends_at, closed_at) LIMIT ?`,
     [days, texts(except), ROUND_SALES],
   );
+}
+
+async function isOver(trx: Knex.Transaction, saleId: string, days: number): Promise<boolean> {
+  return (await rows(trx, `SELECT 1 FROM sales WHERE id = ? AND ${OVER}`, [saleId, days])).length > 0;
 }

@@ -39,6 +39,7 @@ const STATES: Record<StateAction, { to: SaleState; from: readonly SaleState[]; c
 /**
  * Makes the change in Postgres; a change to the present value does nothing. The caller applies it to the backend
  * (movements.ts).
+ * @param isWanted asked under the lock on the sale's row; if not, nothing is changed
  * @throws UnknownSale, SaleArchived, WrongState, InvalidInput; StockadeError `unavailable` if older nodes prevent it
  */
 export async function makeChange(
@@ -46,10 +47,12 @@ export async function makeChange(
   saleId: string,
   change: PlainChange,
   author: Author,
+  isWanted: (trx: Knex.Transaction) => Promise<boolean> = async () => true,
 ): Promise<void> {
   await despiteDeadlocks(() =>
     db.transaction(async (trx) => {
       const row = await lockSale(trx, saleId);
+      if (!(await isWanted(trx))) return;
       const movement = await applyTo(trx, row, change);
       if (movement) await writeMovement(trx, { saleId, generation: row.generation, ...movement }, author);
     }),

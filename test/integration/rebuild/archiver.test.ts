@@ -78,6 +78,26 @@ describe('the archiver', () => {
     ]);
   });
 
+  test('leaves a sale open that got another window after it was read', async () => {
+    const [first, second] = [
+      await shop.sell({ stock: 2, segments: 1 }),
+      await shop.sell({ stock: 2, segments: 1 }),
+    ];
+    await endedBefore(first.id, 32);
+    await endedBefore(second.id, 31);
+    let endsAt: number | undefined;
+    // The archiver has read by then which sales are over.
+    const claim = async () => {
+      if (endsAt !== undefined) return;
+      endsAt = Date.now() + 86_400_000;
+      await shop.service.change(first.id, { action: 'window', endsAt }, BY);
+    };
+    const { archived, failures } = start({ claim });
+    await until(() => archived.length > 0, { what: 'the other sale is archived' });
+    expect({ archived, failures }).toEqual({ archived: [second.id], failures: [] });
+    expect(await shop.service.show(first.id)).toMatchObject({ state: 'open' });
+  });
+
   test('goes on behind a sale that fails, and archives that one later', async () => {
     const sales = await Promise.all(Array.from({ length: 12 }, () => shop.sell({ stock: 1, segments: 1 })));
     for (const { id } of sales) await closedBefore(id, 40);
