@@ -196,6 +196,8 @@ export class Transport {
         ...(body !== undefined && { 'content-type': 'application/json' }),
       },
       ...(body !== undefined && { body: JSON.stringify(body) }),
+      // After some redirects, `fetch` would send a GET instead of this request, and its answer would look like success.
+      ...(route[0] !== 'GET' && { redirect: 'manual' }),
       signal,
     });
   }

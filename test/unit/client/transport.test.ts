@@ -7,7 +7,12 @@ import { BuyerClient, OperatorClient, UnexpectedAnswer } from '../../../src/clie
 type Step =
   | 'cut'
   | 'silent'
-  | { readonly status: number; readonly body: unknown; readonly retryAfter?: string };
+  | {
+      readonly status: number;
+      readonly body: unknown;
+      readonly retryAfter?: string;
+      readonly location?: string;
+    };
 
 const problem = (code: string, status = 503): Step => ({ status, body: { code, title: code, status } });
 /** A call ends with it, because it would have to wait beyond its deadline. So no request is under way when the deadline comes. */
@@ -33,8 +38,11 @@ async function scripted(...steps: Step[]) {
     request.resume().on('end', () => {
       if (step === 'cut') request.socket.destroy();
       else if (step !== 'silent') {
-        const headers = step.retryAfter === undefined ? {} : { 'retry-after': step.retryAfter };
-        response.writeHead(step.status, headers);
+        const { status, retryAfter, location } = step;
+        response.writeHead(status, {
+          ...(retryAfter !== undefined && { 'retry-after': retryAfter }),
+          ...(location !== undefined && { location }),
+        });
         response.end(typeof step.body === 'string' ? step.body : JSON.stringify(step.body));
       }
     });
@@ -150,6 +158,26 @@ describe('an operator’s change', () => {
     const { operator, requests } = await scripted('cut', problem('unavailable'), SALE);
     expect(await operator().changeSale('web', { action: 'pause' })).toMatchObject({ code: 'done' });
     expect(requests).toHaveLength(3);
+  });
+});
+
+describe('a gateway that redirects', () => {
+  // `fetch` makes a GET of a POST that is answered so.
+  const MOVED: Step = { status: 301, body: '', location: '/v1/moved' };
+
+  test.each([
+    ['a recovery', (client: OperatorClient) => client.recover('web'), { saleId: 'web', state: 'none' }],
+    ['an erasure', (client: OperatorClient) => client.eraseBuyer({ buyerId: 'ann' }), { erased: [] }],
+  ])('a change is not followed, because it would become a query: %s', async (_, change, body) => {
+    const { operator, requests } = await scripted(MOVED, { status: 200, body });
+    await expect(change(operator())).rejects.toThrow(UnexpectedAnswer);
+    expect(requests.map(({ method }) => method)).toEqual(['POST']);
+  });
+
+  test('a query is followed', async () => {
+    const { operator, requests } = await scripted(MOVED, SALE);
+    expect(await operator().sale('web')).toMatchObject({ code: 'done' });
+    expect(requests.map(({ url }) => url)).toEqual(['/v1/sales/web', '/v1/moved']);
   });
 });
 
