@@ -5,7 +5,6 @@ import { join } from 'node:path';
 import { Registry } from 'prom-client';
 import type { Config } from '../config/config.ts';
 import type { Engine } from '../engine/purchase/engine.ts';
-import type { Receiver } from '../events/order-event.ts';
 import type { Teardown } from '../lib/teardown.ts';
 import { lostOrderNames } from '../node/lost-order-names.ts';
 import { watchHead } from '../node/observability/head-watch.ts';
@@ -21,6 +20,7 @@ import { QueueWork } from '../node/worker/queue-work.ts';
 import type { Buy } from '../orders/late-payment.ts';
 import type { PlaceParts } from './embedded-places.ts';
 import { EmbeddedShop } from './embedded-shop.ts';
+import { receiverOf } from './event-receiver.ts';
 import { logTo } from './log.ts';
 import { configOf, type OpenOptions, type OrderEventHandler, SHARED_OPTIONS } from './options.ts';
 import type { Shop } from './shop.ts';
@@ -98,8 +98,4 @@ function placeParts(
   teardown.add(() => queue.stop());
   const readRecord = async (saleId: string) => (await engine.view(saleId))?.record;
   return { queue, acceptOffer, readRecord, deadlineMs: requestDeadlineMs, fault };
-}
-
-function receiverOf(handle: OrderEventHandler): Receiver {
-  return { deliver: async (events, signal) => handle(events, signal) };
 }

@@ -86,7 +86,10 @@ export interface OpenOptions {
   readonly logger?: Logger | undefined;
 }
 
-/** @param signal is aborted if the shop is closed meanwhile; then the events are delivered again later */
+/**
+ * @param signal is aborted if the shop is closed meanwhile. If the handler does not end within a second after that, the events are
+ * delivered again later
+ */
 export type OrderEventHandler = (events: readonly OrderEvent[], signal: AbortSignal) => Promise<void> | void;
 
 const OPTIONS = [

@@ -247,6 +247,28 @@ test('order events come in order, and again after a handler that failed', async 
   expect(JSON.stringify(logger.lines.map(({ message }) => message))).toMatch(/event|webhook/i);
 });
 
+test('a handler that never ends does not keep the shop from closing its stores; its events come again', async () => {
+  const place = await aPlace();
+  const logger = aLogger();
+  const calls: { readonly ids: readonly string[]; readonly signal: AbortSignal }[] = [];
+  const noted = (events: readonly OrderEvent[], signal: AbortSignal) =>
+    void calls.push({ ids: events.map(({ id }) => id), signal });
+  const onOrderEvents = (events: readonly OrderEvent[], signal: AbortSignal) => {
+    noted(events, signal);
+    return new Promise<never>(() => {});
+  };
+  const shop = await opened({ ...place, logger, eventsYieldMs: 0, onOrderEvents });
+  await shop.sales.create({ id: 'web', stock: 2 });
+  await shop.purchase({ saleId: 'web', buyerId: 'ann' });
+  await until(() => calls.length > 0, { what: 'the handler is called' });
+  await shop.close();
+  expect(calls.map(({ signal }) => signal.aborted)).toEqual([true]);
+  expect(logger.lines.filter(({ message }) => /shutdown/.test(message))).toEqual([]);
+  await opened({ ...place, eventsYieldMs: 0, onOrderEvents: noted });
+  await until(() => calls.length > 1, { what: 'the events come again' });
+  expect(calls[1]!.ids).toEqual(calls[0]!.ids);
+});
+
 describe('stores of another shop', () => {
   test('are refused at the start', async () => {
     const place = { redisUrl: redisUrl(), databaseUrl: await emptyDatabase(), keyPrefix: freshPrefix() };
