@@ -96,7 +96,8 @@ export class WebhookQueue {
       `UPDATE webhook_pages SET attempts = attempts + 1, failed_with = ?,
          dead_at = CASE WHEN attempts + 1 >= ? THEN clock_timestamp() END
        WHERE id = ANY (?::bigint[]) AND dead_at IS NULL RETURNING id::text, dead_at IS NOT NULL AS is_dead`,
-      [why.slice(0, FAILURE_CHARACTERS), maxAttempts, numbers(pages)],
+      // The text may come from a program, and Postgres stores no NUL.
+      [why.slice(0, FAILURE_CHARACTERS).replaceAll('\0', '\ufffd'), maxAttempts, numbers(pages)],
     );
     return { dead: counted.filter((row) => row.is_dead).map(({ id }) => id), found: counted.length };
   }

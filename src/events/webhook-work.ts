@@ -52,7 +52,7 @@ export async function deliverPages(
 async function failed(options: WebhookWorkOptions, delivery: Delivery, error: unknown): Promise<number> {
   const { queue, maxAttempts, events, retryMs = pauseAfter } = options;
   const { pages, attempts } = delivery;
-  const why = error instanceof Error ? error.message : String(error);
+  const why = String(error instanceof Error ? error.message : error);
   const { dead, found } = await queue.failed(pages, maxAttempts, why);
   if (dead.length > 0) events.gaveUp({ pages: dead, events: delivery.events.length, error });
   const pauseMs = retryMs(attempts + 1);

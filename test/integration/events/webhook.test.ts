@@ -262,6 +262,20 @@ test('pages refused too often become dead letters; the rest continues; they are 
   }
 });
 
+test('a receiver may fail with a text that Postgres can’t store', async () => {
+  await using line = await Line.open();
+  await line.desk.event('paid', await line.desk.orders(1));
+  const deliver = async () => {
+    throw new Error(`bytes \0\0 and half of a pair \ud83d${'.'.repeat(500)}`);
+  };
+  const webhook = { receiver: { deliver }, maxAttempts: 2, retryMs: () => 5 };
+  const { seen } = line.desk.startRelay({ webhook });
+  await until(async () => (await line.service.deadLetters()).total === 1, { what: 'the page is given up' });
+  const { listed } = await line.service.deadLetters();
+  expect(listed[0]!.failedWith).toMatch(/^bytes \ufffd\ufffd and half of a pair \ufffd\.+$/);
+  expect(seen.crashes).toEqual([]);
+});
+
 test('pages in one request with a page that is never accepted are delivered', async () => {
   await using line = await Line.open();
   const [bad, good] = [await line.desk.orders(2), await line.desk.orders(2)];
