@@ -49,7 +49,7 @@ export class WebhookQueue {
 
   /**
    * The oldest pages, as many as fit in one request; `undefined` if none waits. A page that has failed is sent alone:
-   * a page that the receiver never accepts must not block others.
+   * a page that the receiver never accepts must not block others, nor use up their attempts.
    */
   async next(): Promise<Delivery | undefined> {
     const found = await rows<PageRow>(
@@ -58,7 +58,7 @@ export class WebhookQueue {
          o.order_id::text, o.sale_id, o.buyer_id, o.quantity, o.reference, o.metadata,
          to_char(p.happened_at AT TIME ZONE 'UTC', ${ISO_TIME}) AS at
        FROM (SELECT *, sum(cardinality(order_ids)) OVER in_line AS events,
-           row_number() OVER in_line AS rank, first_value(attempts) OVER in_line AS tried
+           row_number() OVER in_line AS rank, max(attempts) OVER in_line AS tried
          FROM (SELECT * FROM webhook_pages WHERE dead_at IS NULL ORDER BY id LIMIT ?) f
          WINDOW in_line AS (ORDER BY id)) p
        LEFT JOIN LATERAL unnest(p.order_ids) WITH ORDINALITY AS u (order_id, place) ON true

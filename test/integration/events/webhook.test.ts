@@ -309,6 +309,26 @@ test('a re-sent dead letter goes before younger pages, with the same ids', async
   expectStories(line.receiver.taken, orderIds, ['committed', 'paid']);
 });
 
+test('a re-sent dead letter that is refused again costs no other page an attempt', async () => {
+  await using line = await Line.open();
+  line.receiver.behave = () => 500;
+  const [bad, good] = [await line.desk.orders(1), await line.desk.orders(1)];
+  const first = line.startRelay({ maxAttempts: 1 });
+  await line.desk.event('committed', bad);
+  await until(() => first.seen.deaths.length === 1, { what: 'a dead letter' });
+  await first.stop();
+  const second = line.startRelay({ maxAttempts: 2, retryMs: () => 60_000 });
+  await line.desk.event('committed', good);
+  await until(() => second.seen.failures.length === 1, { what: 'another page has one attempt left' });
+  await second.stop();
+  await line.service.resendAllDeadLetters();
+  line.receiver.behave = (events) => (events.some(({ orderId }) => bad.includes(orderId)) ? 500 : 200);
+  line.startRelay({ maxAttempts: 2 });
+  await line.desk.delivered();
+  expectStories(line.receiver.taken, good, ['committed']);
+  expect((await line.service.deadLetters()).listed.map(({ orderIds }) => orderIds)).toEqual([bad]);
+});
+
 const STEPS = [
   { dies: 'before it has read', call: 'queue.next', taken: 0 },
   { dies: 'before the request', call: 'receiver.deliver', taken: 0 },
