@@ -43,6 +43,17 @@ export async function readOrderPage(db: Database, saleId: string, query: OrderQu
   return { orders, next: found[0]?.edge ?? undefined };
 }
 
+/** Whether an order is missing in a sale, and a sale with the same id was deleted. No other order ever goes. */
+export async function isOfFormerSale(db: Database, saleId: string, orderId: string): Promise<boolean> {
+  const found = await rows(
+    db,
+    `SELECT 1 FROM deleted_sales WHERE id = ?
+       AND NOT EXISTS (SELECT 1 FROM orders WHERE order_id = ?::bigint AND sale_id = ?) LIMIT 1`,
+    [saleId, orderId, saleId],
+  );
+  return found.length > 0;
+}
+
 /** An offer is an unpaid order in the table. */
 function conditionOf(status: OrderStatus): string {
   if (status === 'offered') return "(status = 'unpaid' AND offer_of IS NOT NULL)";

@@ -1,4 +1,5 @@
 import type { LogHint } from '../engine/contract.ts';
+import { InvalidInput } from '../engine/errors.ts';
 import { isOrderId } from '../engine/order-id.ts';
 import type { Author } from '../engine/sale/author.ts';
 import { withTimeout } from '../lib/with-timeout.ts';
@@ -11,7 +12,7 @@ import { type LatePaymentParts, payLate } from './late-payment.ts';
 import { mayBeInLog } from './log-age.ts';
 import { type Asker, type ChangeRequest, changeOrder } from './order-changes.ts';
 import { editOrder } from './order-edits.ts';
-import { readOrderPage } from './order-pages.ts';
+import { isOfFormerSale, readOrderPage } from './order-pages.ts';
 import { readNotedOrder, readRefundsDue } from './order-reader.ts';
 import { applyReturnsOf } from './returns.ts';
 
@@ -110,6 +111,11 @@ export class OrderService implements OrderOperations {
     const page = await readOrderPage(db, saleId, query);
     // If its deletion began meanwhile, orders may be missing, and the last page of an export must not look like its end.
     if (page.next === undefined) await readKnownSale(db, saleId);
+    // Neither must its next page be one of another sale that was made again with the id.
+    if (query.after !== undefined && (await isOfFormerSale(db, saleId, query.after))) {
+      const problem = `is not an order of sale ${saleId}, but may be one of a former sale with this id, which was deleted`;
+      throw new InvalidInput('the query is not valid', [{ field: 'after', problem }]);
+    }
     return page;
   }
 

@@ -382,6 +382,27 @@ describe('while a sale is being deleted', () => {
     await expect(rest()).rejects.toThrow(UnknownSale);
   });
 
+  test('an export does not go on with the orders of a new sale that has the id', async () => {
+    const { id, orders, till } = await archivedSale();
+    await addOrders(id, 2_500);
+    const pieces = textOf(exportOrders((page) => orders.listOrders(id, page), {}, 'ndjson'));
+    const first = await pieces.next();
+    await finish(await begin(id, 2_504));
+    await shop.sell({ id, stock: 20, segments: 3 });
+    const sync = await shop.startSync();
+    const bought = await till.buy(id, 'zoe');
+    await sync.stop();
+    const rest = async () => {
+      for await (const _ of pieces);
+    };
+    await expect(rest()).rejects.toMatchObject({ code: 'invalid_request', faults: [{ field: 'after' }] });
+    const { orderId: formerId } = JSON.parse(first.value!.slice(0, first.value!.indexOf('\n')));
+    for (const order of ['oldest', 'newest'] as const)
+      await expect(orders.listOrders(id, { after: formerId, order })).rejects.toThrow('a former sale');
+    const { orderId } = bought as { readonly orderId: string };
+    expect(await orders.listOrders(id, { after: orderId, order: 'oldest' })).toEqual({ orders: [] });
+  });
+
   test('its last page is refused if orders may be missing in it', async () => {
     const { id, orderIds } = await archivedSale();
     let sale: DeletedSale | undefined;
