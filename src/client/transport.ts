@@ -89,7 +89,15 @@ const NOT_EXECUTED = ['busy'];
 /** Answers after which the request may have been executed, and the next one may succeed. */
 const TRANSIENT = ['unknown', 'unavailable', 'internal'];
 /** Answers that say nothing about an earlier request of the call. */
-const ABOUT_ONE_REQUEST = ['busy', 'unavailable', 'internal', 'rate_limited', 'unauthenticated'];
+const ABOUT_ONE_REQUEST = [
+  'busy',
+  'unavailable',
+  'internal',
+  'rate_limited',
+  'unauthenticated',
+  'token_required',
+  'token_invalid',
+];
 
 export class Transport {
   readonly #base: string;

@@ -97,7 +97,8 @@ describe('a purchase', () => {
     const always = await scripted(problem('busy'), final(problem('busy')));
     expect(await always.buyer().purchase({ saleId: 'web' })).toMatchObject({ code: 'busy' });
     expect(always.requests).toHaveLength(2);
-    for (const last of [problem('busy'), problem('unavailable'), problem('rate_limited', 429)]) {
+    const others = [problem('rate_limited', 429), problem('token_required', 403), problem('token_invalid', 403)];
+    for (const last of [problem('busy'), problem('unavailable'), ...others]) {
       const after = await scripted('cut', final(last));
       expect(await after.buyer().purchase({ saleId: 'web' })).toMatchObject({ code: 'unknown' });
     }
