@@ -120,6 +120,7 @@ const LONGEST = [
   ...['property/simulation', 'integration/http/http-api', 'integration/cli/cli-node'],
   ...['integration/node/other-stores', 'integration/http/admission', 'integration/cli/cli-shutdown'],
   ...['integration/node/node-faults', 'integration/http/http-orders', 'integration/http/http-bad-input'],
+  ...['unit/queue/buyers/old-picture', 'unit/http/live-places'],
 ].map((name) => `/test/${name}.test.ts`);
 
 /** The others follow in the order of vitest: by their last duration if it is known, otherwise by their size. */
