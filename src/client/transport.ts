@@ -38,12 +38,17 @@ export class UnexpectedAnswer extends Error {
 
   constructor(url: string, status: number, text: string) {
     super(
-      `${url} answered ${status} with ${JSON.stringify(text.slice(0, 200))}: is this the address of Stockade's port?`,
+      isRedirect(status)
+        ? `${url} answered with a redirect: use the address that it leads to`
+        : `${url} answered ${status} with ${JSON.stringify(text.slice(0, 200))}: is this the address of Stockade's port?`,
     );
     this.name = 'UnexpectedAnswer';
     this.status = status;
   }
 }
+
+/** A browser hides the status of a redirect that it does not follow: it is 0. */
+const isRedirect = (status: number) => status === 0 || (status >= 300 && status < 400);
 
 export interface Request extends CallOptions {
   readonly route: Route;

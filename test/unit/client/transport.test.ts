@@ -97,7 +97,11 @@ describe('a purchase', () => {
     const always = await scripted(problem('busy'), final(problem('busy')));
     expect(await always.buyer().purchase({ saleId: 'web' })).toMatchObject({ code: 'busy' });
     expect(always.requests).toHaveLength(2);
-    const others = [problem('rate_limited', 429), problem('token_required', 403), problem('token_invalid', 403)];
+    const others = [
+      problem('rate_limited', 429),
+      problem('token_required', 403),
+      problem('token_invalid', 403),
+    ];
     for (const last of [problem('busy'), problem('unavailable'), ...others]) {
       const after = await scripted('cut', final(last));
       expect(await after.buyer().purchase({ saleId: 'web' })).toMatchObject({ code: 'unknown' });
@@ -171,8 +175,23 @@ describe('a gateway that redirects', () => {
     ['an erasure', (client: OperatorClient) => client.eraseBuyer({ buyerId: 'ann' }), { erased: [] }],
   ])('a change is not followed, because it would become a query: %s', async (_, change, body) => {
     const { operator, requests } = await scripted(MOVED, { status: 200, body });
-    await expect(change(operator())).rejects.toThrow(UnexpectedAnswer);
+    const error = await change(operator()).catch((reason) => reason);
+    expect(error).toBeInstanceOf(UnexpectedAnswer);
+    expect(error.message).toMatch(/answered with a redirect: use the address that it leads to$/);
     expect(requests.map(({ method }) => method)).toEqual(['POST']);
+  });
+
+  test('a browser hides the status of a redirect', async () => {
+    const hidden = {
+      type: 'opaqueredirect',
+      status: 0,
+      ok: false,
+      headers: new Headers(),
+      text: async () => '',
+    };
+    const fetch = async () => hidden as unknown as Response;
+    const client = new OperatorClient({ url: 'http://shop.example', token: 't', fetch });
+    await expect(client.recover('web')).rejects.toThrow('answered with a redirect');
   });
 
   test('a query is followed', async () => {
