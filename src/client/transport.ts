@@ -93,7 +93,7 @@ const PAUSE_FACTOR = 2;
 const NOT_EXECUTED = ['busy'];
 /** Answers after which the request may have been executed, and the next one may succeed. */
 const TRANSIENT = ['unknown', 'unavailable', 'internal'];
-/** Answers that say nothing about an earlier request of the call. */
+/** Answers that say nothing about an earlier request of the call. A node may not know a new sale yet that another node sells. */
 const ABOUT_ONE_REQUEST = [
   'busy',
   'unavailable',
@@ -102,6 +102,7 @@ const ABOUT_ONE_REQUEST = [
   'unauthenticated',
   'token_required',
   'token_invalid',
+  'unknown_sale',
 ];
 
 export class Transport {

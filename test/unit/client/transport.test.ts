@@ -101,6 +101,7 @@ describe('a purchase', () => {
       problem('rate_limited', 429),
       problem('token_required', 403),
       problem('token_invalid', 403),
+      problem('unknown_sale', 404),
     ];
     for (const last of [problem('busy'), problem('unavailable'), ...others]) {
       const after = await scripted('cut', final(last));
