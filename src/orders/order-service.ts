@@ -6,6 +6,7 @@ import { withTimeout } from '../lib/with-timeout.ts';
 import type { OrderEdit } from '../operations/order.ts';
 import type { OrderPage, OrderQuery } from '../operations/order-list.ts';
 import type { Order, OrderChange, OrderOperations, OrderOutcome } from '../operations/order-operations.ts';
+import { UnknownSale } from '../operations/sale-operations.ts';
 import { readKnownSale } from '../sales/sale-rows.ts';
 import { Arrivals } from './arrivals.ts';
 import { type LatePaymentParts, payLate } from './late-payment.ts';
@@ -107,11 +108,15 @@ export class OrderService implements OrderOperations {
 
   async listOrders(saleId: string, query: OrderQuery = {}): Promise<OrderPage> {
     const { db } = this.#parts;
-    await readKnownSale(db, saleId);
+    const { createdAt } = await readKnownSale(db, saleId);
     const page = await readOrderPage(db, saleId, query);
-    // If its deletion began meanwhile, orders may be missing, and the last page of an export must not look like its end.
-    if (page.next === undefined) await readKnownSale(db, saleId);
-    // Neither must its next page be one of another sale that was made again with the id.
+    // If its deletion began meanwhile, orders may be missing, and the last page of an export must not look like its end. That
+    // deletion may have ended, and another sale may have the id now.
+    if (page.next === undefined) {
+      const now = await readKnownSale(db, saleId);
+      if (now.createdAt.getTime() !== createdAt.getTime()) throw new UnknownSale(saleId);
+    }
+    // The first pages may have been of a former sale with the id.
     if (query.after !== undefined && (await isOfFormerSale(db, saleId, query.after))) {
       const problem = `is not an order of sale ${saleId}, but may be one of a former sale with this id, which was deleted`;
       throw new InvalidInput('the query is not valid', [{ field: 'after', problem }]);
