@@ -10,6 +10,7 @@
  * events and gets them once more, with the same ids. If a failure can't be counted, the page gets one attempt more. A
  * shutdown aborts the request and does not count it.
  */
+import { inspect } from 'node:util';
 import { monotonicMs } from '../lib/monotonic.ts';
 import type { Receiver } from './order-event.ts';
 import type { RelayEvents } from './relay-events.ts';
@@ -52,7 +53,10 @@ export async function deliverPages(
 async function failed(options: WebhookWorkOptions, delivery: Delivery, error: unknown): Promise<number> {
   const { queue, maxAttempts, events, retryMs = pauseAfter } = options;
   const { pages, attempts } = delivery;
-  const why = String(error instanceof Error ? error.message : error);
+  const reason = error instanceof Error ? error.message : error;
+  // A program may throw anything, also an object that can't become a text.
+  const why =
+    typeof reason === 'string' ? reason : inspect(reason, { breakLength: Number.POSITIVE_INFINITY });
   const { dead, found } = await queue.failed(pages, maxAttempts, why);
   if (dead.length > 0) events.gaveUp({ pages: dead, events: delivery.events.length, error });
   const pauseMs = retryMs(attempts + 1);

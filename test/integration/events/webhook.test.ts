@@ -262,17 +262,25 @@ test('pages refused too often become dead letters; the rest continues; they are 
   }
 });
 
-test('a receiver may fail with a text that Postgres can’t store', async () => {
+test.each([
+  [
+    'a text that Postgres can’t store',
+    new Error(`bytes \0\0 and half of a pair \ud83d${'.'.repeat(500)}`),
+    /^bytes \ufffd\ufffd and half of a pair \ufffd\.+$/,
+  ],
+  ['what is no error', { status: 503 }, /^{ status: 503 }$/],
+  ['what can’t become a text', Object.assign(Object.create(null), { status: 503 }), /status: 503/],
+])('a receiver may fail with %s', async (_, failure, told) => {
   await using line = await Line.open();
   await line.desk.event('paid', await line.desk.orders(1));
   const deliver = async () => {
-    throw new Error(`bytes \0\0 and half of a pair \ud83d${'.'.repeat(500)}`);
+    throw failure;
   };
   const webhook = { receiver: { deliver }, maxAttempts: 2, retryMs: () => 5 };
   const { seen } = line.desk.startRelay({ webhook });
   await until(async () => (await line.service.deadLetters()).total === 1, { what: 'the page is given up' });
   const { listed } = await line.service.deadLetters();
-  expect(listed[0]!.failedWith).toMatch(/^bytes \ufffd\ufffd and half of a pair \ufffd\.+$/);
+  expect(listed[0]!.failedWith).toMatch(told);
   expect(seen.crashes).toEqual([]);
 });
 
