@@ -4,7 +4,7 @@ import type { Writable } from 'node:stream';
 import { finished } from 'node:stream/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Option } from 'commander';
-import { StockadeError } from '../../engine/errors.ts';
+import { InvalidInput, StockadeError } from '../../engine/errors.ts';
 import { type ExportPiece, exportOrders } from '../../operations/order-export.ts';
 import type { OrderPage, OrderQuery } from '../../operations/order-list.ts';
 import type { OrderOperations } from '../../operations/order-operations.ts';
@@ -66,7 +66,8 @@ export const exportCommand: CommandSpec = {
         }
         if (output !== undefined) await finished(out.end());
       } catch (error) {
-        if (last !== undefined) note(`${plural(written, 'order')} written; to continue: --after ${last}`);
+        if (last !== undefined && !(error instanceof SaleReplaced))
+          note(`${plural(written, 'order')} written; to continue: --after ${last}`);
         throw error;
       }
       return { saleId, orders: written, ...(last !== undefined && { last }) };
@@ -94,7 +95,7 @@ export async function* writeOrders(
   const bar = progressBar(committedOrders, 'orders');
   let written = 0;
   try {
-    for await (const piece of exportOrders(patient(orders, saleId), wanted, format)) {
+    for await (const piece of exportOrders(patient(orders, saleId, wanted.after), wanted, format)) {
       if (!out.write(piece.text)) await once(out, 'drain');
       written += piece.orders;
       bar.update(written, Math.max(committedOrders, written));
@@ -112,13 +113,28 @@ async function openOutput(file: string | undefined, isContinued: boolean): Promi
   return stream;
 }
 
-/** Reads pages, and asks again for one that can't be read now. */
-function patient(orders: OrderOperations, saleId: string): (query: OrderQuery) => Promise<OrderPage> {
+class SaleReplaced extends StockadeError {
+  constructor(saleId: string) {
+    super(
+      'sale_replaced',
+      `sale ${saleId} was deleted while its orders were read, and another sale has its id: the export is not complete`,
+    );
+  }
+}
+
+/** Reads pages, and asks again for one that can't be read now. @param first the order before the first page */
+function patient(
+  orders: OrderOperations,
+  saleId: string,
+  first: string | undefined,
+): (query: OrderQuery) => Promise<OrderPage> {
   return async (query) => {
     for (let attempt = 1; ; attempt++) {
       try {
         return await orders.listOrders(saleId, query);
       } catch (error) {
+        // A page was read before, so the command line is not wrong.
+        if (error instanceof InvalidInput && query.after !== first) throw new SaleReplaced(saleId);
         const mayPass = error instanceof StockadeError && TEMPORARY.has(error.code);
         if (!mayPass || attempt > RETRIES) throw error;
         await delay(PAUSE_MS);
