@@ -4,7 +4,7 @@ import type { OrderEventHandler } from './options.ts';
 /** How long a handler may go on when the shop is closed. The connections to the stores are closed after it. */
 const GRACE_MS = 1_000;
 
-/** Delivers order events to the program's handler. Of one that goes on after the close of the shop, nobody hears whether it has failed. */
+/** Delivers order events to the program's handler. If that goes on after the grace, nobody hears how it ends: the events come again. */
 export function receiverOf(handle: OrderEventHandler): Receiver {
   return {
     async deliver(events, signal) {
