@@ -38,13 +38,13 @@ export interface BuyerOperations {
   erase(wish: ErasureWish, author: Author): Promise<ErasureReport>;
 }
 
-const BETWEEN_WORDS = /^[\s,;:.()"']?$/;
+/** What makes a word longer: `ann` is not in `anna`, `ann-marie` or `ann@shop.example`. Every other character stands between words. */
+const IN_WORD = /[\p{L}\p{M}\p{N}_@+-]/u;
 
 /** Whether the text has the id as a word, or as several: an id may have the characters that stand between words. */
 function names(text: string, id: string): boolean {
   for (let at = text.indexOf(id); at >= 0; at = text.indexOf(id, at + 1)) {
-    if (BETWEEN_WORDS.test(text.charAt(at - 1)) && BETWEEN_WORDS.test(text.charAt(at + id.length)))
-      return true;
+    if (!IN_WORD.test(text.charAt(at - 1)) && !IN_WORD.test(text.charAt(at + id.length))) return true;
   }
   return false;
 }

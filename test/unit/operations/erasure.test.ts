@@ -13,6 +13,10 @@ describe('the reason of an erasure', () => {
     ['(x)', 'erase (x)'],
     ['a.a', 'a.a.a'],
     ['"', 'this is "'],
+    ['ann@shop.example', 'letter of Ann <ann@shop.example>'],
+    ['ann', '“ann” wants it'],
+    ['ann', 'buyer=ann'],
+    ['ann', 'ann/bob'],
   ])('may not name the buyer %s: %s', (buyerId, reason) => {
     expect(() => parseErasure({ buyerId, reason }, 'bert')).toThrow(
       expect.objectContaining({ faults: fault }),
@@ -24,6 +28,8 @@ describe('the reason of an erasure', () => {
     ['ann', 'asked by joann and anna, on the annexed page'],
     ['ann@shop.example', 'asked by joann@shop.example'],
     ['1', 'request 12 of 21 November'],
+    ['ann', 'asked by ann-marie, mary_ann and ann@shop.example'],
+    ['nn', 'asked by jänn'],
   ])('may have the letters of the buyer %s in other words: %s', (buyerId, reason) => {
     expect(parseErasure({ buyerId, reason }, 'bert')).toMatchObject({ reason, wish: { buyerId } });
   });
