@@ -5,6 +5,7 @@
 
 import { StockadeError } from '../engine/errors.ts';
 import type { Config } from './config.ts';
+import { misspeltIn, misspeltText } from './misspelt.ts';
 import { relations } from './relations.ts';
 import { type Setting, type SettingName, settingNames, settings } from './settings.ts';
 import { originOnly, SecretUrl, withoutSecrets } from './values/secret.ts';
@@ -66,8 +67,16 @@ export function loadConfig(
   }
   fillIn(values, faulty);
   faults.push(...brokenRelations(values as unknown as Config, faulty, used, fields));
-  if (faults.length > 0) throw new ConfigError(faults);
+  if (faults.length > 0) throw new ConfigError([...faults, ...misspeltFaults(env, used)]);
   return values as unknown as Config;
+}
+
+/** No faults by themselves, but they may explain the others. */
+function misspeltFaults(env: NodeJS.ProcessEnv, used: readonly SettingName[]): ConfigFault[] {
+  return misspeltIn(env, used).map((misspelt) => ({
+    field: misspelt.variable,
+    problem: misspeltText(misspelt),
+  }));
 }
 
 interface Given {

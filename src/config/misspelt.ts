@@ -17,12 +17,17 @@ export interface Misspelt {
   readonly meant: string;
 }
 
+/** What is said of a misspelt variable, after its name. */
+export function misspeltText({ meant }: Misspelt): string {
+  return `has no effect: is ${meant} meant?`;
+}
+
 /** @param used the settings that may be meant */
 export function misspeltIn(env: NodeJS.ProcessEnv, used: readonly SettingName[]): Misspelt[] {
   const known = new Set(settingNames.map((name) => settings[name].env));
   const unset = used.map((name) => settings[name].env).filter((variable) => !env[variable]);
   return Object.keys(env).flatMap((variable) => {
-    if (known.has(variable)) return [];
+    if (!env[variable] || known.has(variable)) return [];
     const meant = unset.find((one) => isNear(variable, one));
     return meant === undefined ? [] : [{ variable, meant }];
   });

@@ -4,7 +4,7 @@ import type { Logger } from 'pino';
 import type { Config } from '../../config/config.ts';
 import { defaultText } from '../../config/describe.ts';
 import { loadConfig } from '../../config/load-config.ts';
-import { misspeltIn } from '../../config/misspelt.ts';
+import { misspeltIn, misspeltText } from '../../config/misspelt.ts';
 import { groupOf, type Setting, type SettingName, settings, settingsFor } from '../../config/settings.ts';
 import { createLog } from '../../node/process/log.ts';
 import type { ExitCode } from '../terminal/explain.ts';
@@ -75,8 +75,8 @@ export function addCommand(parent: Command, spec: CommandSpec, { env, finished }
     const config = loadConfig(used, { ...options, ...spec.fixed }, spec.defaults, spec.settings);
     const args = self.processedArgs.filter((arg) => arg !== undefined) as string[];
     const log = createLog(config, { stderr: true });
-    for (const { variable, meant } of misspeltIn(used, spec.settings))
-      log.warn({ variable }, `the environment variable ${variable} has no effect: is ${meant} meant?`);
+    for (const misspelt of misspeltIn(used, spec.settings))
+      log.warn(`the environment variable ${misspelt.variable} ${misspeltText(misspelt)}`);
     finished(await spec.run({ config, log, json: options.json === true, args, options }));
   });
 }

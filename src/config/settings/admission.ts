@@ -67,7 +67,7 @@ export const admissionSettings: SettingTable<AdmissionSettings> = {
     fallback: undefined,
     fallbackText: 'none',
     description:
-      'Proxies in front of this node whose `FORWARDED_HEADER` is believed: how many, or their addresses and networks (`10.0.0.0/8,192.0.2.1`).',
+      'Proxies in front of this node whose `FORWARDED_HEADER` is believed: how many, or their addresses and networks (`10.0.0.0/8,192.0.2.1`), none larger than `/7`.',
   },
   forwardedHeader: {
     env: 'FORWARDED_HEADER',

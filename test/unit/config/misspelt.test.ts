@@ -1,5 +1,6 @@
 /** Environment variables that look like a setting and are none. */
 import { expect, test } from 'vitest';
+import { loadConfig } from '../../../src/config/load-config.ts';
 import { misspeltIn } from '../../../src/config/misspelt.ts';
 import { settingNames, settings, settingsFor } from '../../../src/config/settings.ts';
 
@@ -41,6 +42,17 @@ test('not names of other programs', () => {
     'POSTGRES_URL',
   ];
   expect(found(...others, 'OTEL_SERVICE_NAMESPACE', 'REDIS_SERVICE_HOST', 'LOG_FORMAT')).toEqual([]);
+});
+
+test('not a variable without a value, which counts as not set', () => {
+  expect(misspeltIn({ REDIS_URI: '' }, settingsFor('node'))).toEqual([]);
+});
+
+test('is listed with the faults that it may explain', () => {
+  const env = { TRUST_BUYER_HEADER: '1', RATE_LIMIT_ADDRESS: '1/1', TRUSTED_PROXEIS: '1' };
+  expect(() => loadConfig(env, {})).toThrow(
+    /RATE_LIMIT_ADDRESS .*; TRUSTED_PROXEIS has no effect: is TRUSTED_PROXIES meant\?$/,
+  );
 });
 
 test('not settings that the command does not use', () => {
