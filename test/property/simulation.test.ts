@@ -78,7 +78,9 @@ describe('the simulation', { timeout: TIMEOUT_MS }, () => {
     const found = await plantAll(runners, { mutations: MUTATIONS, first, count: SEARCHED_SEEDS, known });
     const stale = Object.keys(known).filter((name) => found.get(name)?.seed !== known[name]);
     if (stale.length > 0)
-      console.log(`${stale.length} known seeds find nothing: npm run sim -- --mutations --remember`);
+      console.log(
+        `known seeds find nothing: ${stale.join('; ')}. To replace one: npm run sim -- --mutations --remember --only '${stale[0]}'`,
+      );
     expect(MUTATIONS.filter(({ name }) => !found.has(name)).map(({ name }) => name)).toEqual([]);
     expect(found.size).toBeGreaterThanOrEqual(66);
   });
