@@ -28,8 +28,8 @@ const ASSETS = ['src/engine/redis/lua', 'src/locks/lua', MIGRATIONS];
 const SOURCES = ['src', 'test/sim', 'test/support'];
 const OWN_URL = 'import.meta.url';
 
-// esbuild is written in Go, and starts with the first bundle. By default it spends two fifths of its processor time on garbage.
-process.env.GOGC ??= '400';
+/** esbuild is written in Go. By default it spends two fifths of its processor time on garbage. */
+const LESS_COLLECTION = '400';
 
 export interface Found {
   /** Of the seeds that found it, the one that took the least processor time. */
@@ -132,7 +132,10 @@ async function bundleInto(folder: string, mutation: Mutation): Promise<string> {
     else cpSync(join(ROOT, assets), copy, { recursive: true });
     for (const [file, text] of texts) writeFileSync(join(folder, file), text);
   }
-  await build({
+  // The first build starts esbuild, at once, with the environment of this moment. Other programs keep theirs.
+  const { GOGC } = process.env;
+  process.env.GOGC ??= LESS_COLLECTION;
+  const built = build({
     entryPoints: [SESSION],
     outbase: ROOT,
     outdir: folder,
@@ -148,6 +151,8 @@ async function bundleInto(folder: string, mutation: Mutation): Promise<string> {
     logLevel: 'error',
     plugins: [sourceWith(edited, folder)],
   });
+  if (GOGC === undefined) delete process.env.GOGC;
+  await built;
   return join(folder, relative(ROOT, SESSION).replace(/ts$/, 'mjs'));
 }
 
