@@ -1,4 +1,4 @@
-import { setTimeout as delay, setImmediate as turn } from 'node:timers/promises';
+import { setTimeout as delay, setImmediate as nextTurnOfLoop } from 'node:timers/promises';
 import { monotonicMs } from '../../lib/monotonic.ts';
 import { Connections } from './connections.ts';
 import { DeferredReplies } from './deferred-replies.ts';
@@ -38,7 +38,7 @@ export class Traffic {
       seen = this.#begun;
       await delay(Math.min(quietMs, Math.max(0, deadline - monotonicMs())));
       // On a busy machine, the thread may not have run for all this time. Then its timers come before what has arrived meanwhile.
-      await turn();
+      await nextTurnOfLoop();
     }
   }
 

@@ -1,9 +1,9 @@
 /** When a shutdown may close connections: no request may be under way, nor on its way. */
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
-import { setImmediate as turn } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { Traffic } from '../../../src/http/server/traffic.ts';
+import { turn } from '../../support/engine/frozen-time.ts';
 
 const QUIET_MS = 20;
 
