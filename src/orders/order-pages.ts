@@ -43,7 +43,7 @@ export async function readOrderPage(db: Database, saleId: string, query: OrderQu
   return { orders, next: found[0]?.edge ?? undefined };
 }
 
-/** Whether an order is missing in a sale, and a sale with the same id was deleted. No other order ever goes. */
+/** Whether an order is missing in a sale, and a sale with the same id was deleted. An order leaves Postgres in no other way. */
 export async function isOfFormerSale(db: Database, saleId: string, orderId: string): Promise<boolean> {
   const found = await rows(
     db,
