@@ -55,7 +55,7 @@ test('the queue and its places, and what operators do with the offers', async ()
   // Only now: a round that began before the pause would still make offers.
   await ask(`/v1/sales/${id}`, 'PATCH', { action: 'window', startsAt: NOW });
   expect(await change(id, { action: 'hand-out', offers: 2 })).toMatchObject({ body: { allowed: 2 } });
-  await until(async () => (await look(id)).body.offersMade === 2, { what: 'two offers' });
+  await until(async () => (await look(id)).body.head === 2, { what: 'two offers are told' });
   expect(await look(id)).toMatchObject({
     status: 200,
     body: {

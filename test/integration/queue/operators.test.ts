@@ -44,7 +44,7 @@ describe('show', () => {
       ...{ orderId: await offered(shop, id, 'anna'), buyerId: 'anna', quantity: 1 },
     });
     await untilStates(shop, id, { bert: 'offered' });
-    await until(async () => (await queues.showQueue(id)).offersMade === 2, { what: 'the head has told' });
+    await until(async () => (await queues.showQueue(id)).head === 2, { what: 'the head has told' });
     expect(await queues.showQueue(id)).toMatchObject({
       ...{ phase: 'offering', head: 2, behindHead: 2, freeUnits: 0, offersLastMinute: 2 },
       counts: { waiting: 1, offered: 1, bought: 1, lapsed: 0, left: 1 },
@@ -160,7 +160,7 @@ describe('offers', () => {
     answer();
     await change(id, { action: 'hand-out', offers: 2 });
     await until(async () => (await offers(id)) === 5, { what: 'two more' });
-    await until(async () => (await queues.showQueue(id)).offersMade === 5, { what: 'the head has told' });
+    await until(async () => (await queues.showQueue(id)).offersMade === 5, { what: 'all are counted' });
   });
 
   test('are no more than were handed out, although the head dies when it has begun one', async () => {
@@ -197,7 +197,7 @@ describe('offers', () => {
     );
     await change(id, { action: 'hand-out', offers: 2 });
     await until(async () => (await offers(id)) === 2, { what: 'two offers' });
-    await until(async () => (await queues.showQueue(id)).offersMade === 2, { what: 'the head has told' });
+    await until(async () => (await queues.showQueue(id)).offersMade === 2, { what: 'all are counted' });
     expect([(await queues.showQueue(id)).allowed, seen.failures]).toEqual([0, []]);
   });
 
