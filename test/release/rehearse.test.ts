@@ -45,7 +45,8 @@ test('a node is killed and another is cut off from Redis in the rush: every buye
       expect.stringMatching(/one node was cut off from Redis/),
     ]),
   );
-  expect(report.totals!.repeated.broken).toBeGreaterThan(0);
+  // Requests that the killed node had not answered are few at this rate, perhaps none. Those to the other last as long as its cut.
+  expect(report.totals!.repeated.unavailable).toBeGreaterThan(0);
   expect(report.sold!.orders).toBe(report.totals!.requests);
   expect((await rehearsalsIn(env)).there).toEqual([]);
 });
