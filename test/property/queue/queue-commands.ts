@@ -117,8 +117,7 @@ const setState = command(
   fc.constantFrom('pause' as const, 'resume' as const),
   async ({ shop, saleId, model }, action) => {
     await shop.service.change(saleId, { action }, BY);
-    // After a pause, each offer has its time again.
-    if (action === 'resume' && model.state === 'paused') for (const one of model.places) one.overdue = false;
+    if (action === 'resume') model.endPause();
     model.state = action === 'pause' ? 'paused' : 'open';
   },
   isOpen,
@@ -151,6 +150,7 @@ const close = command(
   NOTHING,
   async ({ shop, saleId, model }) => {
     await shop.service.change(saleId, { action: 'close' }, BY);
+    model.endPause();
     model.state = 'closed';
   },
   isOpen,

@@ -59,6 +59,11 @@ export class QueueModel {
     place.state = state;
   }
 
+  /** After a pause, each offer has its time again. */
+  endPause(): void {
+    if (this.state === 'paused') for (const place of this.places) place.overdue = false;
+  }
+
   /** @returns whether anything has changed */
   round(): boolean {
     if (this.state !== 'open') return false;
