@@ -5,7 +5,8 @@
  */
 import type { Author } from '../engine/sale/author.ts';
 import type { Order, OrderChange, PayType } from '../operations/order-operations.ts';
-import { IN_TIME, rowsInTime } from '../postgres/changes/rows-in-time.ts';
+import { IN_TIME } from '../postgres/changes/in-time.ts';
+import { rowsInTime } from '../postgres/changes/rows-in-time.ts';
 import { type Database, rows } from '../postgres/database.ts';
 import { despiteDeadlocks } from '../postgres/deadlock.ts';
 import { type OrderRow, orderOf } from './order-reader.ts';

@@ -1,7 +1,8 @@
 /** What the shop notes with an order: its reference and metadata. Nothing in this program depends on either. */
 import type { Author } from '../engine/sale/author.ts';
 import type { Order, OrderEdit } from '../operations/order.ts';
-import { IN_TIME, rowsInTime } from '../postgres/changes/rows-in-time.ts';
+import { IN_TIME } from '../postgres/changes/in-time.ts';
+import { rowsInTime } from '../postgres/changes/rows-in-time.ts';
 import type { Database } from '../postgres/database.ts';
 import { IN_A_SALE, type OrderRow, orderOf } from './order-reader.ts';
 

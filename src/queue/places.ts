@@ -6,7 +6,8 @@
  * LATERAL and LIMIT, which uses the index even then.
  */
 import { numbers, texts } from '../postgres/array-literal.ts';
-import { IN_TIME, rowsInTime } from '../postgres/changes/rows-in-time.ts';
+import { IN_TIME } from '../postgres/changes/in-time.ts';
+import { rowsInTime } from '../postgres/changes/rows-in-time.ts';
 import { type Database, rows } from '../postgres/database.ts';
 import { despiteDeadlocks } from '../postgres/deadlock.ts';
 import { LIVE } from '../postgres/live-orders.ts';

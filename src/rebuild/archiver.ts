@@ -84,7 +84,9 @@ export class Archiver {
     const { db, backend, locks, events, afterDays } = this.#options;
     if (state !== 'closed') {
       // An operator may have given it another window since it was read, or another sale the id.
-      await makeChange(db, id, { action: 'close' }, this.#author, (trx) => isOver(trx, id, afterDays));
+      await makeChange(db, id, { action: 'close' }, this.#author, {
+        isWanted: (trx) => isOver(trx, id, afterDays),
+      });
       return followMovements(db, backend, id);
     }
     await archiveSale({ db, backend, locks }, id, this.#author);

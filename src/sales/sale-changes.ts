@@ -11,6 +11,7 @@ import type { Author } from '../engine/sale/author.ts';
 import { QUEUE_DEFAULTS } from '../engine/sale/queue-json.ts';
 import { EDITS, type SaleChange, type SaleEdit } from '../engine/sale/sale-change.ts';
 import { WrongState } from '../operations/sale-operations.ts';
+import { transactionInTime } from '../postgres/changes/transaction-in-time.ts';
 import type { Database } from '../postgres/database.ts';
 import { despiteDeadlocks } from '../postgres/deadlock.ts';
 import { refuseBesideOlderNodes } from '../postgres/older-nodes.ts';
@@ -23,6 +24,11 @@ import { readPresentSale, type SaleRow } from './sale-rows.ts';
  * rebuild (rebuild/archive.ts).
  */
 export type PlainChange = Exclude<SaleChange, { action: 'withdraw' | 'archive' }>;
+
+interface ChangeOptions {
+  readonly isWanted?: (trx: Knex.Transaction) => Promise<boolean>;
+  readonly latestMs?: number | undefined;
+}
 
 /** For `refuseBesideOlderNodes`. */
 export const SELL_WITHOUT_TOKENS = 'sell without purchase tokens';
@@ -40,17 +46,19 @@ const STATES: Record<StateAction, { to: SaleState; from: readonly SaleState[]; c
  * Makes the change in Postgres; a change to the present value does nothing. The caller applies it to the backend
  * (movements.ts).
  * @param isWanted asked under the lock on the sale's row; if not, nothing is changed
- * @throws UnknownSale, SaleArchived, WrongState, InvalidInput; StockadeError `unavailable` if older nodes prevent it
+ * @param latestMs as for `transactionInTime`
+ * @throws UnknownSale, SaleArchived, WrongState, InvalidInput; StockadeError `unavailable` if older nodes prevent it; as
+ * `transactionInTime`
  */
 export async function makeChange(
   db: Database,
   saleId: string,
   change: PlainChange,
   author: Author,
-  isWanted: (trx: Knex.Transaction) => Promise<boolean> = async () => true,
+  { isWanted = async () => true, latestMs }: ChangeOptions = {},
 ): Promise<void> {
   await despiteDeadlocks(() =>
-    db.transaction(async (trx) => {
+    transactionInTime(db, latestMs, async (trx) => {
       const row = await lockSale(trx, saleId);
       if (!(await isWanted(trx))) return;
       const movement = await applyTo(trx, row, change);

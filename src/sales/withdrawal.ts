@@ -19,6 +19,7 @@ import { StockadeError } from '../engine/errors.ts';
 import type { Author } from '../engine/sale/author.ts';
 import { levelDown } from '../engine/sale/split-evenly.ts';
 import { InsufficientStock } from '../operations/sale-operations.ts';
+import { transactionInTime } from '../postgres/changes/transaction-in-time.ts';
 import { type Database, rows } from '../postgres/database.ts';
 import { type Movement, readOpenMovements, writeMovement } from './ledger.ts';
 import { lockSale } from './sale-changes.ts';
@@ -27,6 +28,13 @@ const PARALLEL_SEGMENTS = 16;
 /** Buyers take units meanwhile. So if too few are out, the segments are read again, up to this many times. */
 const MAX_REPEATS = 5;
 
+interface Request {
+  readonly saleId: string;
+  readonly units: number;
+  readonly author: Author;
+  readonly latestMs: number | undefined;
+}
+
 interface Withdrawal {
   readonly movement: Movement;
   readonly segments: number;
@@ -34,8 +42,9 @@ interface Withdrawal {
 }
 
 /**
+ * @param latestMs as for `transactionInTime`, for its first and its last transaction
  * @throws UnknownSale; SaleArchived; InsufficientStock, and nothing was changed; StaleGeneration or StockadeError `unavailable` if the
- * sale was rebuilt meanwhile, which has undone it
+ * sale was rebuilt meanwhile, which has undone it; as `transactionInTime`
  */
 export async function withdraw(
   db: Database,
@@ -43,16 +52,17 @@ export async function withdraw(
   saleId: string,
   units: number,
   author: Author,
+  latestMs?: number,
 ): Promise<void> {
-  const withdrawal = await open(db, saleId, units, author);
+  const withdrawal = await open(db, { saleId, units, author, latestMs });
   const remaining = await takeOut(backend, withdrawal);
-  if (remaining === undefined) return finish(db, withdrawal);
+  if (remaining === undefined) return finish(db, withdrawal, latestMs);
   await undoWithdrawal(db, backend, withdrawal.movement);
   throw new InsufficientStock(saleId, units, remaining);
 }
 
-async function open(db: Database, saleId: string, wanted: number, author: Author): Promise<Withdrawal> {
-  return db.transaction(async (trx) => {
+async function open(db: Database, { saleId, units: wanted, author, latestMs }: Request): Promise<Withdrawal> {
+  return transactionInTime(db, latestMs, async (trx) => {
     const { sale, generation, stock } = await lockSale(trx, saleId);
     const others = await readOpenMovements(trx, saleId);
     if (others.some(({ action }) => action === 'withdraw')) {
@@ -98,9 +108,13 @@ function outFor({ counters }: SegmentSnapshot, movement: string): number {
   return counters?.withdrawal.movement === movement ? counters.withdrawal.units : 0;
 }
 
-async function finish(db: Database, { movement, wanted }: Withdrawal): Promise<void> {
+async function finish(
+  db: Database,
+  { movement, wanted }: Withdrawal,
+  latestMs: number | undefined,
+): Promise<void> {
   const { id, saleId, generation } = movement;
-  await db.transaction(async (trx) => {
+  await transactionInTime(db, latestMs, async (trx) => {
     const row = await lockSale(trx, saleId);
     const done = await rows(
       trx,

@@ -95,11 +95,13 @@ export class SaleService implements SaleOperations {
     return this.#status(await readSummedSale(this.#db, saleId));
   }
 
-  async change(saleId: string, change: SaleChange, author: Author): Promise<SaleStatus> {
-    if (change.action === 'withdraw') await withdraw(this.#db, this.#backend, saleId, change.units, author);
+  /** @param latestMs as for `transactionInTime`. Archiving takes its own time: it can't be repeated with another effect */
+  async change(saleId: string, change: SaleChange, author: Author, latestMs?: number): Promise<SaleStatus> {
+    if (change.action === 'withdraw')
+      await withdraw(this.#db, this.#backend, saleId, change.units, author, latestMs);
     else if (change.action === 'archive') await this.#archive(saleId, author);
     else {
-      await makeChange(this.#db, saleId, change, author);
+      await makeChange(this.#db, saleId, change, author, { latestMs });
       await followMovements(this.#db, this.#backend, saleId);
       if (change.action === 'resize') await this.#build(saleId, `sale ${saleId} is to be resized`);
     }

@@ -16,12 +16,17 @@ import { StoreWatch } from '../stores/store-watch.ts';
 import type { Stores } from '../stores/stores.ts';
 import { BoundedWork, type Bounds, type Watch } from './bounded-work.ts';
 
+/** What is bounded. A change is given the time, by `monotonicMs`, after which it may not take effect. */
+export interface SaleWork extends SaleOperations {
+  change(saleId: string, change: SaleChange, author: Author, latestMs?: number): Promise<SaleStatus>;
+}
+
 /** SaleOperations with the bounds of BoundedWork. Each also throws StoresAway, OperationTimedOut and MetRebuild. */
 export class BoundedOperations implements SaleOperations {
-  readonly #work: SaleOperations;
+  readonly #work: SaleWork;
   readonly #bounded: BoundedWork;
 
-  constructor(work: SaleOperations, watch: Watch, bounds?: Bounds) {
+  constructor(work: SaleWork, watch: Watch, bounds?: Bounds) {
     this.#work = work;
     this.#bounded = new BoundedWork(watch, bounds);
   }
@@ -39,7 +44,7 @@ export class BoundedOperations implements SaleOperations {
   }
 
   change(saleId: string, change: SaleChange, author: Author): Promise<SaleStatus> {
-    return this.#change(change.action, () => this.#work.change(saleId, change, author));
+    return this.#change(change.action, (latestMs) => this.#work.change(saleId, change, author, latestMs));
   }
 
   ledger(saleId: string): Promise<LedgerEntry[]> {
@@ -78,7 +83,7 @@ export class BoundedOperations implements SaleOperations {
     return this.#bounded.run('deletion', () => this.#work.deletion(saleId));
   }
 
-  #change(name: string, work: () => Promise<SaleStatus>): Promise<SaleStatus> {
+  #change(name: string, work: (latestMs: number) => Promise<SaleStatus>): Promise<SaleStatus> {
     return this.#bounded.run(name, work, { changes: true });
   }
 }

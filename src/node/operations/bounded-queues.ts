@@ -13,10 +13,10 @@ import { BoundedWork } from './bounded-work.ts';
 
 /** QueueOperations with the bounds of BoundedWork. Each also throws StoresAway and OperationTimedOut. */
 class BoundedQueues implements QueueOperations {
-  readonly #work: QueueOperations;
+  readonly #work: QueueService;
   readonly #bounded: BoundedWork;
 
-  constructor(work: QueueOperations, bounded: BoundedWork) {
+  constructor(work: QueueService, bounded: BoundedWork) {
     this.#work = work;
     this.#bounded = bounded;
   }
@@ -30,7 +30,7 @@ class BoundedQueues implements QueueOperations {
   }
 
   changeQueue(saleId: string, change: QueueChange, author: Author): Promise<QueueStatus> {
-    const work = () => this.#work.changeQueue(saleId, change, author);
+    const work = (latestMs: number) => this.#work.changeQueue(saleId, change, author, latestMs);
     return this.#bounded.run(`${change.action} of the offers`, work, { changes: true });
   }
 

@@ -6,6 +6,7 @@
 import type { Author } from '../../engine/sale/author.ts';
 import { type QueueChange, WrongQueueState } from '../../operations/queue/queue-operations.ts';
 import { WrongState } from '../../operations/sale-operations.ts';
+import { transactionInTime } from '../../postgres/changes/transaction-in-time.ts';
 import { type Database, rows } from '../../postgres/database.ts';
 import { closeMovement, writeMovement } from '../../sales/ledger.ts';
 import { lockSale } from '../../sales/sale-changes.ts';
@@ -16,14 +17,18 @@ interface Control {
   readonly allowed: number;
 }
 
-/** @throws UnknownSale, SaleArchived, WrongState if the sale is closed, WrongQueueState */
+/**
+ * @param latestMs as for `transactionInTime`
+ * @throws UnknownSale, SaleArchived, WrongState if the sale is closed, WrongQueueState; as `transactionInTime`
+ */
 export async function controlOffers(
   db: Database,
   saleId: string,
   change: QueueChange,
   author: Author,
+  latestMs?: number,
 ): Promise<void> {
-  await db.transaction(async (trx) => {
+  await transactionInTime(db, latestMs, async (trx) => {
     const { sale, state, generation } = await lockSale(trx, saleId);
     if (state === 'closed') throw new WrongState(saleId, state, 'changed');
     if (!sale.queue) throw noQueue(saleId);

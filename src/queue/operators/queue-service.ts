@@ -58,8 +58,14 @@ export class QueueService implements QueueOperations {
     return { places };
   }
 
-  async changeQueue(saleId: string, change: QueueChange, author: Author): Promise<QueueStatus> {
-    await controlOffers(this.#db, saleId, change, author);
+  /** @param latestMs as for `transactionInTime` */
+  async changeQueue(
+    saleId: string,
+    change: QueueChange,
+    author: Author,
+    latestMs?: number,
+  ): Promise<QueueStatus> {
+    await controlOffers(this.#db, saleId, change, author, latestMs);
     return this.showQueue(saleId);
   }
 

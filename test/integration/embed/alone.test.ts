@@ -32,6 +32,14 @@ async function run(program: string, cwd: string): Promise<string> {
   return stdout;
 }
 
+/** For a program: buys, and asks again with the same key as a buyer does. On a busy machine a commit may take longer than the deadline. */
+const BUY = `const buy = async (shop, buyerId) => {
+  for (;;) {
+    const { code } = await shop.purchase({ saleId: 'web', buyerId, key: 'k' });
+    if (code !== 'accepted' && code !== 'unknown') return code;
+  }
+};`;
+
 test('a shop without options sells, prints nothing, handles no signals, and leaves no file', async () => {
   const folder = aFolder();
   const said = await run(
@@ -39,7 +47,8 @@ test('a shop without options sells, prints nothing, handles no signals, and leav
      import { open } from '${dist('index.js')}';
      const shop = await open();
      await shop.sales.create({ id: 'web', stock: 1 });
-     const { code } = await shop.purchase({ saleId: 'web', buyerId: 'ann' });
+     ${BUY}
+     const code = await buy(shop, 'ann');
      const listeners = process.eventNames().filter((name) => /^SIG|xception|ejection/.test(String(name)));
      const folders = readdirSync('.').length;
      await shop.close();
@@ -61,7 +70,8 @@ test('a dataDir is filled again if its first start was cut off, and keeps the or
     `import { open } from '${dist('index.js')}';
      const shop = await open({ dataDir: 'data' });
      await shop.sales.create({ id: 'web', stock: 2 });
-     const { code } = await shop.purchase({ saleId: 'web', buyerId: 'ann', key: 'k' });
+     ${BUY}
+     const code = await buy(shop, 'ann');
      const second = await open({ dataDir: 'data' }).catch(({ code }) => code);
      await shop.close();
      console.log(code, second);`,

@@ -1,9 +1,11 @@
 /** Changes with a latest time: how a connection learns the clock of Postgres, and what is not sent at all. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { monotonicMs } from '../../../src/lib/monotonic.ts';
-import { IN_TIME, rowsInTime } from '../../../src/postgres/changes/rows-in-time.ts';
+import { IN_TIME } from '../../../src/postgres/changes/in-time.ts';
+import { rowsInTime } from '../../../src/postgres/changes/rows-in-time.ts';
 import { type Database, openDatabase, rows } from '../../../src/postgres/database.ts';
 import { freshDatabase } from '../../support/fixtures.ts';
+import { setChangeClock } from '../../support/postgres/change-clock.ts';
 import { asAdmin } from '../../support/postgres/least-rights.ts';
 
 const HOUR_MS = 3_600_000;
@@ -26,16 +28,6 @@ const make = (latestMs?: number) =>
     bindings: (latest) => [latest],
   });
 const made = async () => (await rows(db, 'SELECT 1 FROM made')).length;
-
-/** The server's clock goes wrong by this much, for `stockade_in_time`. */
-async function setClock(byMs: number): Promise<void> {
-  const [found] = await rows<{ source: string }>(
-    db,
-    "SELECT pg_get_functiondef('stockade_in_time'::regproc) AS source",
-  );
-  await db.raw(found!.source.replace('* 1000', `* 1000 + ${byMs}`));
-  sent = [];
-}
 
 test('a connection asks for the time once', async () => {
   for (let i = 0; i < 3; i++) expect(await make(monotonicMs() + HOUR_MS)).toMatchObject([{ n: 7 }]);
@@ -67,7 +59,8 @@ test('nor is what waits too long for a connection', async () => {
 
 test('if Postgres’ clock is set forward, it is asked again', async () => {
   await make(monotonicMs() + 60_000);
-  await setClock(HOUR_MS);
+  await setChangeClock(db, HOUR_MS);
+  sent = [];
   expect(await make(monotonicMs() + 60_000)).toMatchObject([{ n: 7 }]);
   // Refused, asked, made.
   expect(sent).toHaveLength(3);

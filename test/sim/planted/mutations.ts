@@ -340,8 +340,8 @@ export const MUTATIONS: readonly Mutation[] = [
     'crossingHands',
     edit(
       'sales/sale-changes.ts',
-      '  await despiteDeadlocks(() =>\n    db.transaction(async (trx) => {\n      const row = await lockSale(trx, saleId);\n',
-      '  const row = await readPresentSale(db, saleId);\n  await despiteDeadlocks(() =>\n    db.transaction(async (trx) => {\n',
+      '  await despiteDeadlocks(() =>\n    transactionInTime(db, latestMs, async (trx) => {\n      const row = await lockSale(trx, saleId);\n',
+      '  const row = await readPresentSale(db, saleId);\n  await despiteDeadlocks(() =>\n    transactionInTime(db, latestMs, async (trx) => {\n',
     ),
   ),
   mutation(

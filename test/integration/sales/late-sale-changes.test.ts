@@ -1,0 +1,82 @@
+/** Each change of a sale that gets the lock of its row after its latest time is refused, and changes nothing. */
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { StockadeError } from '../../../src/engine/errors.ts';
+import { monotonicMs } from '../../../src/lib/monotonic.ts';
+import { BoundedOperations } from '../../../src/node/operations/bounded-operations.ts';
+import { openDatabase, rows } from '../../../src/postgres/database.ts';
+import { controlOffers } from '../../../src/queue/operators/offer-control.ts';
+import { makeChange } from '../../../src/sales/sale-changes.ts';
+import { withdraw } from '../../../src/sales/withdrawal.ts';
+import { SaleService } from '../../../src/shop/sale-service.ts';
+import { BY } from '../../support/author.ts';
+import { until } from '../../support/fixtures.ts';
+import { TcpProxy } from '../../support/servers/network/tcp-proxy.ts';
+import { QUEUE } from '../../support/shop/queue.ts';
+import { Shop } from '../../support/shop/shop.ts';
+
+/** Long enough that a change is in Postgres by then, and waits. */
+const IN_TIME_MS = 2_000;
+
+let shop: Shop;
+let saleId: string;
+
+beforeEach(async () => {
+  shop = await Shop.open({ backend: 'memory' });
+  ({ id: saleId } = await shop.sell({ stock: 10, ...QUEUE }));
+});
+
+afterEach(() => shop[Symbol.asyncDispose]());
+
+const CHANGES: [string, (latestMs: number) => Promise<unknown>][] = [
+  ['a top-up', (latestMs) => makeChange(shop.db, saleId, { action: 'top-up', units: 5 }, BY, { latestMs })],
+  ['a pause', (latestMs) => makeChange(shop.db, saleId, { action: 'pause' }, BY, { latestMs })],
+  ['a withdrawal', (latestMs) => withdraw(shop.db, shop.backend, saleId, 5, BY, latestMs)],
+  ['a change of the offers', (latestMs) => controlOffers(shop.db, saleId, { action: 'pause' }, BY, latestMs)],
+];
+
+const everything = () =>
+  rows(
+    shop.db,
+    `SELECT to_jsonb(s) AS found FROM sales s UNION ALL SELECT to_jsonb(q) FROM queues q
+     UNION ALL SELECT to_jsonb(m) FROM stock_movements m`,
+  );
+
+test.each(CHANGES)('%s', async (_, change) => {
+  const before = await everything();
+  const lock = await shop.db.transaction();
+  await lock.raw('SELECT 1 FROM sales FOR UPDATE');
+  const latestMs = monotonicMs() + IN_TIME_MS;
+  const made = change(latestMs).catch((error: unknown) => error);
+  await until(() => shop.isBlocked(), { what: 'it waits for the lock' });
+  await until(() => monotonicMs() > latestMs, { what: 'it is late' });
+  await lock.rollback();
+  expect(await made).toMatchObject({ code: 'timed_out' });
+  expect(await everything()).toEqual(before);
+  // In time it is made.
+  await change(monotonicMs() + 60_000);
+  expect(await everything()).not.toEqual(before);
+});
+
+test('a top-up whose COMMIT was held up until its operator was answered, and repeated it, counts once', async () => {
+  await using proxy = await TcpProxy.start(Number(new URL(shop.databaseUrl).port));
+  await using held = openHeld(proxy.through(shop.databaseUrl));
+  const bounds = { operationMs: IN_TIME_MS, verifyMs: IN_TIME_MS, checkEveryMs: 100 };
+  const watch = { away: async () => [], backendAway: async () => undefined };
+  const service = new SaleService(held.db, shop.backend, shop.locks);
+  const operations = new BoundedOperations(service, watch, bounds);
+  const topUp = { action: 'top-up', units: 5 } as const;
+  const commit = proxy.hold((request) => request.includes('COMMIT'));
+  const answer = operations.change(saleId, topUp, BY).catch((error: unknown) => error);
+  await commit.held;
+  expect(await answer).toBeInstanceOf(StockadeError);
+  expect(await answer).toMatchObject({ message: expect.stringContaining('may have been made') });
+  await shop.service.change(saleId, topUp, BY);
+  await proxy.release();
+  expect(await shop.service.show(saleId)).toMatchObject({ remaining: 15, movedUnits: 5 });
+  expect(await shop.changesOf(saleId)).toMatchObject([{ action: 'top-up', units: 5, applied: true }]);
+});
+
+function openHeld(url: string) {
+  const db = openDatabase({ url, maxConnections: 1 });
+  return { db, [Symbol.asyncDispose]: () => db.destroy() };
+}
