@@ -100,7 +100,7 @@ export function clusterClient(urls: readonly string[]): Cluster {
   const { tls } = redisAddress(urls[0]!);
   // Each server has its own host name, so its certificate is compared with the address that the client connects to.
   if (tls) delete tls.servername;
-  return new Cluster(
+  const cluster = new Cluster(
     nodes.map(({ hostname, port }) => ({
       host: hostname.replace(/^\[|\]$/g, ''),
       port: Number(port || 6379),
@@ -118,6 +118,10 @@ export function clusterClient(urls: readonly string[]): Cluster {
       },
     },
   );
+  // ioredis sends ASKING before each command that a server redirects while a slot moves, and drops the promise. It closes connections to
+  // servers that its map does not name, as that of a new primary. The command itself is sent again then.
+  cluster.on('+node', (server: Redis) => handlingErrorsOf(server, 'asking'));
+  return cluster;
 }
 
 /** For a subscription at one of several servers: it never reconnects, so the subscriber can choose another server. */
@@ -130,16 +134,22 @@ export function subscriberClient(url: string): Redis {
   return subscribingSafely(clientOf(url, PATIENT));
 }
 
-/**
- * After a reconnection ioredis subscribes again and drops the promise. If the client is closed at that moment, the rejection would be
- * handled by nobody, which ends the process.
- */
+/** After a reconnection ioredis subscribes again and drops the promise. */
 function subscribingSafely(client: Redis): Redis {
-  const subscribe = client.subscribe.bind(client) as (...args: unknown[]) => Promise<unknown>;
-  client.subscribe = (...args: unknown[]) => {
-    const subscribed = subscribe(...args);
-    subscribed.catch(() => {});
-    return subscribed;
+  return handlingErrorsOf(client, 'subscribe');
+}
+
+/**
+ * For a command that ioredis sends of its own accord, and whose promise it drops. If the client is closed at that moment, the rejection
+ * would be handled by nobody, which ends the process.
+ */
+function handlingErrorsOf(client: Redis, name: 'asking' | 'subscribe'): Redis {
+  const commands = client as unknown as Record<typeof name, (...args: unknown[]) => Promise<unknown>>;
+  const send = commands[name].bind(client);
+  commands[name] = (...args: unknown[]) => {
+    const sent = send(...args);
+    sent.catch(() => {});
+    return sent;
   };
   return client;
 }

@@ -6,6 +6,7 @@ import { expect, test } from 'vitest';
 import { slotOf } from '../../../src/engine/cluster/slot.ts';
 import { Keys } from '../../../src/engine/redis/protocol/keys.ts';
 import { homeSegment } from '../../../src/engine/sale/home-segment.ts';
+import { clusterClient, connect } from '../../../src/redis/clients.ts';
 import { until } from '../../support/fixtures.ts';
 import { Load } from '../../support/http/load.ts';
 import { RedisCluster } from '../../support/servers/redis-cluster.ts';
@@ -84,6 +85,36 @@ test('the log of a segment that has sold nothing is read while its slot moves, h
   // There is no key of the log, and a command that names it with another key would be refused with TRYAGAIN.
   await servers.moveSlot(slot, from, (from + 1) % 3, { announced: expectEmpty, moved: expectEmpty });
   await expectEmpty();
+});
+
+test('a new primary to which a slot moves does not answer: what was to ask it is sent again, and no error is left unhandled', async () => {
+  await using servers = await RedisCluster.start();
+  const cluster = await connect(clusterClient(servers.adminUrls));
+  const unhandled: unknown[] = [];
+  const note = (reason: unknown) => unhandled.push(reason);
+  process.on('unhandledRejection', note);
+  try {
+    const key = 'moving';
+    await cluster.set(key, 'found');
+    const slot = slotOf(key);
+    const from = await servers.ownerOf(slot);
+    const added = await servers.addPrimary();
+    await servers.moveSlot(slot, from, added, {
+      moved: async () => {
+        await servers.primaries[added]!.pause();
+        // The map does not name the new primary before it has a slot. So the next refresh closes the connection to it.
+        const closed = new Promise((resolve) => cluster.once('-node', resolve));
+        const value = cluster.get(key);
+        await closed;
+        servers.primaries[added]!.resume();
+        expect(await value).toBe('found');
+      },
+    });
+    expect(unhandled).toEqual([]);
+  } finally {
+    process.off('unhandledRejection', note);
+    cluster.disconnect();
+  }
 });
 
 test('a primary is added while a sale sells, and slots move to it', async () => {
