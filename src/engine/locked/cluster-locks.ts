@@ -11,7 +11,7 @@
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { monotonicMs } from '../../lib/monotonic.ts';
-import { LockMoved } from '../../locks/lock-errors.ts';
+import { LockMoved, LockNotAcquired } from '../../locks/lock-errors.ts';
 import type { LockHandle } from '../../locks/lock-handle.ts';
 import { Locks, type LocksOptions } from '../../locks/locks.ts';
 import type { Primaries } from '../cluster/primaries.ts';
@@ -32,6 +32,7 @@ export class ClusterLocks implements SegmentLocks {
   readonly #options: Pick<LocksOptions, 'ttlMs'>;
   /** By the url of the server. */
   readonly #servers = new Map<string, Promise<Locks>>();
+  #closed = false;
 
   constructor(primaries: Primaries, keys: Keys, options: Pick<LocksOptions, 'ttlMs'>) {
     this.#primaries = primaries;
@@ -44,7 +45,7 @@ export class ClusterLocks implements SegmentLocks {
     const deadline = monotonicMs() + waitMs;
     for (;;) {
       try {
-        const locks = await this.#locksAt(this.#primaries.of(slotOf(name)));
+        const locks = await this.#locksOf(name);
         return await locks.lock(name, { waitMs: Math.max(1, deadline - monotonicMs()) });
       } catch (error) {
         if (!isElsewhere(error)) throw error;
@@ -70,7 +71,7 @@ export class ClusterLocks implements SegmentLocks {
     for (;;) {
       await this.#primaries.refresh();
       try {
-        const locks = await this.#locksAt(this.#primaries.of(slotOf(name)));
+        const locks = await this.#locksOf(name);
         return await locks.releaseMoved(name, owner);
       } catch (error) {
         if (!isElsewhere(error) || monotonicMs() >= deadline) throw error;
@@ -80,11 +81,15 @@ export class ClusterLocks implements SegmentLocks {
   }
 
   async close(): Promise<void> {
+    this.#closed = true;
     await Promise.all([...this.#servers.values()].map(closeOpened));
     this.#servers.clear();
   }
 
-  async #locksAt(url: string | undefined): Promise<Locks> {
+  async #locksOf(name: string): Promise<Locks> {
+    // A lock may be looked for meanwhile. Nobody would close another connection.
+    if (this.#closed) throw new LockNotAcquired(name, 'the locks of this process were closed');
+    const url = this.#primaries.of(slotOf(name));
     if (url === undefined) throw new NotExecuted('no server of the cluster has this segment now');
     const known = this.#servers.get(url);
     if (known) return known;

@@ -217,3 +217,22 @@ it('all connections are closed in the end, also one that could not be opened', a
   await expect(failing).rejects.toThrow('a bug');
   expect(closed).toEqual([OLD]);
 });
+
+it('a lock that is still to be released elsewhere opens no connection after the end', async () => {
+  let begin = () => {};
+  const hasBegun = new Promise<void>((resolve) => {
+    begin = resolve;
+  });
+  const { locks, opened, closed } = cluster({
+    turns: 2,
+    releaseMoved: async () => {
+      begin();
+      throw MOVED;
+    },
+  });
+  const releasing = locks.release(SEGMENT, handleFailing(new LockMoved('MOVED', 'me')));
+  await hasBegun;
+  await locks.close();
+  await expect(passing(releasing)).rejects.toThrow('the locks of this process were closed');
+  expect([opened.length, closed]).toEqual([1, [OLD]]);
+});
