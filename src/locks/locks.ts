@@ -180,7 +180,9 @@ function clientsOf({ url, redis }: LocksOptions): readonly [forCommands: Redis, 
   if ((url === undefined) === (redis === undefined))
     throw invalidPlace('url', 'or redis must be given, and not both');
   if (redis !== undefined) {
-    if (typeof redis?.duplicate !== 'function') throw invalidPlace('redis', 'must be a client of ioredis');
+    // Clients of the package `redis` have a `duplicate` too.
+    if (typeof redis?.duplicate !== 'function' || typeof redis.isCluster !== 'boolean')
+      throw invalidPlace('redis', 'must be a client of ioredis');
     if (redis.isCluster) throw invalidPlace('redis', 'is a client of a cluster: locks need a single Redis');
     return clientsLike(redis);
   }

@@ -70,6 +70,8 @@ test.each([
   [{ url: 'redis://:secret@:x' }, 'url must be a URL'],
   [{ redis: {} as Redis }, 'redis must be a client of ioredis'],
   [{ redis: null as unknown as Redis }, 'redis must be a client of ioredis'],
+  // The package `redis` has such clients.
+  [{ redis: { duplicate: () => expect.fail('it was used') } as never }, 'redis must be a client of ioredis'],
   [
     { redis: new Cluster([], { lazyConnect: true }) },
     'redis is a client of a cluster: locks need a single Redis',
