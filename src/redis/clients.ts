@@ -124,6 +124,15 @@ export function clusterClient(urls: readonly string[]): Cluster {
   return cluster;
 }
 
+/**
+ * Closes a `clusterClient`, and refuses the commands that wait for a server. ioredis does so when the last connection has ended, and never if
+ * there is none because no server can be reached, unless it has not begun to connect.
+ */
+export function disconnectCluster(cluster: Cluster): void {
+  if (cluster.nodes().length === 0) cluster.status = 'wait';
+  cluster.disconnect();
+}
+
 /** For a subscription at one of several servers: it never reconnects, so the subscriber can choose another server. */
 export function singleUseClient(url: string): Redis {
   return clientOf(url, { retryStrategy: () => null });

@@ -1,5 +1,5 @@
 import type { Cluster } from 'ioredis';
-import { clusterClient, connect, takeClient } from '../../redis/clients.ts';
+import { clusterClient, connect, disconnectCluster, takeClient } from '../../redis/clients.ts';
 import { scattered } from '../../redis/send-all.ts';
 import type { Backend, BackendEvents, SyncChannel } from '../contract.ts';
 import { Keys } from '../redis/protocol/keys.ts';
@@ -83,7 +83,7 @@ export class ClusterBackend implements Backend {
       await backend.takes.allReady(START_MS);
       return backend;
     } catch (error) {
-      cluster.disconnect();
+      disconnectCluster(cluster);
       throw error;
     }
   }
@@ -107,7 +107,7 @@ export class ClusterBackend implements Backend {
   async close(): Promise<void> {
     for (const subscription of this.#subscriptions) await subscription.end();
     this.takes.close();
-    this.#cluster.disconnect();
+    disconnectCluster(this.#cluster);
   }
 }
 

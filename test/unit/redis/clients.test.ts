@@ -1,6 +1,6 @@
 import { Redis } from 'ioredis';
 import { expect, test } from 'vitest';
-import { clientsLike, takeClient } from '../../../src/redis/clients.ts';
+import { clientsLike, clusterClient, disconnectCluster, takeClient } from '../../../src/redis/clients.ts';
 
 const URL = 'redis://127.0.0.1:1';
 
@@ -16,3 +16,13 @@ test.each([
     await expect(client.get('key')).rejects.toThrow(/isn't writeable/);
   },
 );
+
+test('a cluster that is closed while none of its servers can be reached refuses what waits for one, and what comes later', async () => {
+  const cluster = clusterClient([URL]);
+  cluster.on('error', () => {});
+  const waiting = cluster.get('key');
+  await new Promise((resolve) => cluster.once('reconnecting', resolve));
+  disconnectCluster(cluster);
+  await expect(waiting).rejects.toThrow('None of startup nodes is available');
+  await expect(cluster.get('key')).rejects.toThrow('Connection is closed');
+});
