@@ -64,6 +64,10 @@ export class LockQueue implements HolderHost {
     return granted;
   }
 
+  isHeldBy(handle: LockHandle): boolean {
+    return this.#holder?.handle === handle && handle.held;
+  }
+
   /** For the holder's lease. */
   renew({ owner }: Holder): Promise<boolean> {
     return this.#commands.renew(owner);

@@ -55,7 +55,10 @@ export interface LocksOptions {
 }
 
 export interface TryLockOptions {
-  /** A handle that the caller has. If it holds this very lock, the lock is entered once more without asking Redis. */
+  /**
+   * A handle that the caller has. If it holds this very lock, the lock is entered once more without asking Redis. A handle of other
+   * `Locks` does not hold it: they may be in another Redis.
+   */
   readonly holder?: LockHandle | undefined;
 }
 
@@ -100,7 +103,7 @@ export class Locks {
    * @throws NotExecuted if Redis can't be reached, LockNotAcquired if it does not answer
    */
   async tryLock(name: string, { holder }: TryLockOptions = {}): Promise<LockHandle | undefined> {
-    if (holder?.held && holder.name === name) return holder.enter();
+    if (holder && this.#queues.get(name)?.isHeldBy(holder)) return holder.enter();
     return this.#wait(name, { waitMs: 2 * this.#times.answerWithinMs, tryOnce: true });
   }
 
@@ -110,7 +113,7 @@ export class Locks {
     if (!(waitMs >= 1 && waitMs <= MAX_WAIT_MS)) {
       throw new RangeError(`waitMs is ${waitMs}, but must be from 1 to ${MAX_WAIT_MS}`);
     }
-    if (holder?.held && holder.name === name) return holder.enter();
+    if (holder && this.#queues.get(name)?.isHeldBy(holder)) return holder.enter();
     signal?.throwIfAborted();
     // Only `tryLock` resolves with `undefined`.
     return (await this.#wait(name, { waitMs, signal, tryOnce: false }))!;

@@ -345,6 +345,15 @@ describe('reentrance', () => {
     expect(() => held.enter()).toThrow(LockLost);
   });
 
+  test('is not for a handle of other locks, which may be in another Redis', async () => {
+    const [locks, others] = [await stage.process(), await stage.process()];
+    const name = stage.name();
+    const holder = await others.lock(name);
+    expect(await locks.tryLock(name, { holder })).toBeUndefined();
+    await expect(locks.lock(name, { holder, waitMs: 20 })).rejects.toThrow(LockNotAcquired);
+    expect(await others.tryLock(name, { holder })).toBe(holder);
+  });
+
   test('a lock can’t be released more often than it is held', async () => {
     const locks = await stage.process();
     const held = await locks.lock(stage.name());
