@@ -103,7 +103,8 @@ export class ClusterLocks implements SegmentLocks {
   #leaveRemoved(): void {
     const all = new Set(this.#primaries.all());
     for (const [url, locks] of this.#servers) {
-      if (all.has(url)) continue;
+      // The map is empty for a moment when all servers were lost at once: none of them was removed.
+      if (all.has(url) || all.size === 0) continue;
       this.#servers.delete(url);
       void closeOpened(locks);
     }

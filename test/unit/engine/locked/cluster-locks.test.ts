@@ -192,6 +192,7 @@ it('a lock whose release is confirmed needs no other server', async () => {
 it.each([
   ['is kept while the map names it', [OLD, NEW], []],
   ['is closed when another one is opened, if it left the map', [NEW], [OLD]],
+  ['is kept while the map is empty, because all servers were lost at once', [], []],
 ])('the connection to a server %s', async (_, all, ended) => {
   const { locks, closed, map } = cluster({ turns: 1 });
   await locks.lock(SEGMENT, 500);
