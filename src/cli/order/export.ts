@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { createWriteStream } from 'node:fs';
+import { stat, truncate } from 'node:fs/promises';
 import type { Writable } from 'node:stream';
 import { finished } from 'node:stream/promises';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -59,14 +60,18 @@ export const exportCommand: CommandSpec = {
       const out = await openOutput(output, wanted.after !== undefined);
       let last = wanted.after;
       let written = 0;
+      let end = output === undefined ? 0 : (await stat(output)).size;
       try {
         for await (const piece of writeOrders(orders, { saleId, committedOrders, wanted, format }, out)) {
           written += piece.orders;
           last = piece.last;
+          end += Buffer.byteLength(piece.text);
         }
         if (output !== undefined) await finished(out.end());
       } catch (error) {
-        if (last !== undefined && !(error instanceof SaleReplaced))
+        // The export is continued after whole pieces, so the file may not have a part of the next one.
+        const isWhole = output === undefined || (await cutOff(output, end));
+        if (isWhole && last !== undefined && !(error instanceof SaleReplaced))
           note(`${plural(written, 'order')} written; to continue: --after ${last}`);
         throw error;
       }
@@ -94,15 +99,35 @@ export async function* writeOrders(
 ): AsyncGenerator<ExportPiece> {
   const bar = progressBar(committedOrders, 'orders');
   let written = 0;
+  // The write that fails says so.
+  out.on('error', () => {});
   try {
     for await (const piece of exportOrders(patient(orders, saleId, wanted.after), wanted, format)) {
-      if (!out.write(piece.text)) await once(out, 'drain');
+      await write(out, piece.text);
       written += piece.orders;
       bar.update(written, Math.max(committedOrders, written));
       yield piece;
     }
   } finally {
     bar.stop();
+  }
+}
+
+/** Resolves when the text is written, and not only kept in memory: the disk may be full. */
+function write(out: Writable, text: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    out.write(text, (error) => (error ? reject(error) : resolve()));
+  });
+}
+
+/** @returns whether the file has no more than so many bytes now */
+async function cutOff(file: string, end: number): Promise<boolean> {
+  try {
+    const found = await stat(file);
+    if (found.isFile() && found.size > end) await truncate(file, end);
+    return true;
+  } catch {
+    return false;
   }
 }
 

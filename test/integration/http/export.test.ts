@@ -2,6 +2,7 @@
  * The export of orders: it is complete, or recognisably incomplete, and uses bounded memory, however slow its reader
  * is.
  */
+import { spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { Agent, request } from 'node:http';
 import { connect } from 'node:net';
@@ -14,7 +15,7 @@ import type { Listener } from '../../../src/http/server/listener.ts';
 import { chooseHttpServer } from '../../../src/node/process/http-server.ts';
 import type { Order } from '../../../src/operations/order.ts';
 import type { OrderPage, OrderQuery } from '../../../src/operations/order-list.ts';
-import { callCli } from '../../support/cli/cli.ts';
+import { callCli, MAIN } from '../../support/cli/cli.ts';
 import { until } from '../../support/fixtures.ts';
 import { startTestNode } from '../../support/nodes/node.ts';
 import { redisAndPostgres } from '../../support/nodes/stores.ts';
@@ -22,7 +23,7 @@ import { query } from '../../support/shop/truth.ts';
 
 const ORDERS = 200_000;
 const PAGE = 1_000;
-const TOKEN = 'token';
+const TOKEN = 'a token of the operators';
 /** Both HTTP servers close a connection on which a client is silent for 10 s, give or take 4 s. */
 const SILENCE_MS = 16_000;
 /**
@@ -231,3 +232,46 @@ test('the command line writes the orders of a node’s sale, and continues after
   const mistyped = await callCli(['order', 'export', 'mistyped'], { env });
   expect(mistyped).toMatchObject({ exitCode: 1, stderr: expect.stringContaining('no sale mistyped') });
 });
+
+test.each([
+  ['the last lines', '199990', 1],
+  ['a page', '196500', 400],
+])(
+  'a disk that is full before %s: it can be continued as it says, and has each order once',
+  async (_, first, blocks) => {
+    const { open } = await chooseHttpServer('node');
+    const sales = { show: async () => ({ committedOrders: ORDERS }) };
+    const host = { token: TOKEN, orders: new FakeOrders(), sales } as unknown as OpsHost;
+    const listener = await serveOps(host, open, { host: '127.0.0.1', port: 0, isShared: false });
+    onTestFinished(() => listener.drain(0));
+    const folder = mkdtempSync(join(tmpdir(), 'stockade-export-'));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    const file = join(folder, 'orders.ndjson');
+    /** @param limit largest size of a file, in blocks of 512 bytes: what is beyond is refused, as by a full disk */
+    const run = (after: string, limit: number | 'unlimited') => {
+      const limited = `trap '' XFSZ; ulimit -f ${limit}; exec "$0" "$@"`;
+      const args = [MAIN, 'order', 'export', 'big', '--output', file, '--after', after];
+      const child = spawn('sh', ['-c', limited, process.execPath, ...args], {
+        env: { PATH: process.env.PATH, OPS_URL: `http://127.0.0.1:${listener.port}`, OPS_TOKEN: TOKEN },
+        stdio: ['ignore', 'ignore', 'pipe'],
+      });
+      let said = '';
+      child.stderr.setEncoding('utf8').on('data', (text: string) => {
+        said += text;
+      });
+      return new Promise<{ exitCode: number | null; said: string }>((resolve) =>
+        child.once('close', (exitCode) => resolve({ exitCode, said })),
+      );
+    };
+    const { exitCode, said } = await run(first, blocks);
+    expect(exitCode, said).toBe(1);
+    const [, next = first] = /to continue: --after (\d+)$/m.exec(said) ?? [];
+    expect(await run(next, 'unlimited')).toMatchObject({ exitCode: 0 });
+    const ids = readFileSync(file, 'utf8')
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line).orderId);
+    const wanted = Array.from({ length: ORDERS - Number(first) }, (_, i) => String(Number(first) + i + 1));
+    expect(ids).toEqual([...wanted, undefined]);
+  },
+);

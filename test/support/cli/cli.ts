@@ -7,7 +7,8 @@ import { fileURLToPath } from 'node:url';
 import { nodeFlags } from '../nodes/build.ts';
 import { until } from '../until.ts';
 
-const MAIN = fileURLToPath(new URL('../../../dist/cli/main.js', import.meta.url));
+/** The built program. */
+export const MAIN = fileURLToPath(new URL('../../../dist/cli/main.js', import.meta.url));
 const LIMIT_MS = 180_000;
 
 export interface CliResult {
@@ -43,8 +44,9 @@ async function callAlone(args: readonly string[], { env = {}, cwd }: CliOptions)
     err: process.stderr.write,
   };
   const written = { stdout: '', stderr: '' };
-  const capture = (stream: keyof typeof written) => (text: unknown) => {
+  const capture = (stream: keyof typeof written) => (text: unknown, done?: unknown) => {
     written[stream] += text;
+    if (typeof done === 'function') done();
     return true;
   };
   process.stdout.write = capture('stdout');
