@@ -1,17 +1,25 @@
 import { Console } from 'node:console';
 import { runCommandLine } from './command-line.ts';
-import { EXIT_OK } from './terminal/explain.ts';
+import { EXIT_FAILED, EXIT_OK } from './terminal/explain.ts';
+import { note } from './terminal/output.ts';
 
 // Stdout is for results only, so what a library prints goes to stderr.
 globalThis.console = new Console(process.stderr, process.stderr);
 
-// `stockade sale list | head -1` closes the pipe early, which is not an error.
-process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+function stopWriting(error: NodeJS.ErrnoException): never {
+  // `stockade sale list | head -1` closes the pipe early, which is not an error.
   if (error.code === 'EPIPE') process.exit(EXIT_OK);
-  throw error;
-});
+  note(`error: stdout can't be written: ${error.message}`);
+  process.exit(EXIT_FAILED);
+}
+
+process.stdout.on('error', stopWriting);
+// Remarks that nobody reads any more must not end what the command does.
+process.stderr.on('error', () => {});
 
 void runCommandLine(process.argv, process.env).then((exitCode) => {
   // Exits even if a failed start has left something open. The write lets stdout be flushed first.
-  process.stdout.write('', () => process.exit(exitCode));
+  process.stdout.write('', (error) =>
+    error ? stopWriting(process.stdout.errored ?? error) : process.exit(exitCode),
+  );
 });

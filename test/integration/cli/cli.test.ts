@@ -1,9 +1,10 @@
+import { execFile } from 'node:child_process';
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Check } from '../../../src/cli/doctor/check.ts';
-import { type CliOptions, callCli, runCli } from '../../support/cli/cli.ts';
+import { type CliOptions, callCli, MAIN, runCli } from '../../support/cli/cli.ts';
 import { emptyDatabase, freshPrefix, redisUrl } from '../../support/fixtures.ts';
 import { PostgresServer } from '../../support/servers/postgres-server.ts';
 import { freePort } from '../../support/servers/process/free-port.ts';
@@ -359,4 +360,29 @@ describe('sales without a node', () => {
 test('a variable whose name is nearly that of a setting is warned of', async () => {
   const { stderr } = await runAlone('sale list', { env: { OPS_URI: 'http://127.0.0.1:1' } });
   expect(stderr).toContain('"msg":"the environment variable OPS_URI has no effect: is OPS_URL meant?"');
+});
+
+describe('a command whose output goes nowhere', () => {
+  /** Runs the program by a line of the shell, in which `$@` is the program with its arguments. */
+  const inShell = (line: string, args: string) =>
+    new Promise<{ code: unknown; stdout: string; stderr: string }>((resolve) => {
+      const words = ['-c', line, 'sh', process.execPath, MAIN, ...args.split(' ')];
+      execFile('sh', words, { cwd, env: { PATH: process.env.PATH } }, (error, stdout, stderr) =>
+        resolve({ code: error?.code ?? 0, stdout, stderr }),
+      );
+    });
+
+  test.runIf(existsSync('/dev/full'))('says in one line that the disk is full', async () => {
+    expect(await inShell('"$@" > /dev/full', 'completion bash')).toEqual({
+      ...{ code: 1, stdout: '' },
+      stderr: "error: stdout can't be written: ENOSPC: no space left on device, write\n",
+    });
+  });
+
+  test('goes on if nobody reads its remarks', async () => {
+    const line = 'exec 4>&1; { "$@" 2>&1 >&4; echo "exit code $?" >&4; } | true';
+    const { stdout } = await inShell(line, 'demo --requests 200 --stock 5 --workers 1');
+    expect(stdout).toMatch(/^orders +5 in pglite/m);
+    expect(stdout).toMatch(/^exit code 0$/m);
+  });
 });
