@@ -13,7 +13,7 @@ import { confirmation, YES_OPTION } from '../command/confirm.ts';
 import { withOperations } from '../command/open-operations.ts';
 import { writeOrders } from '../order/export.ts';
 import { EXIT_OK, UsageError } from '../terminal/explain.ts';
-import { number, plural, print, printJson } from '../terminal/output.ts';
+import { note, number, plural, print, printJson } from '../terminal/output.ts';
 import { progressBar } from '../terminal/progress.ts';
 
 const LOOK_MS = 200;
@@ -50,14 +50,17 @@ export const deleteSale: CommandSpec = {
     }
     const author = authorOf(options);
     const confirm = confirmation(`delete ${saleId}`, options, withOrders);
-    const deleted = await withOperations({ config, log }, async ({ sales, orders }) => {
+    const { deleted, kept } = await withOperations({ config, log }, async ({ sales, orders }) => {
       const isDeleting = (await sales.deletion(saleId)).state === 'deleting';
       if (!isDeleting) await confirm(async () => told(await sales.show(saleId), file));
-      const exported = file === undefined || isDeleting ? 0 : await exportTo(file, sales, orders, saleId);
-      return follow(sales, await sales.delete(saleId, exported, author));
+      // The orders of a sale that is being deleted can't be read any more: whoever began has exported them.
+      const kept = isDeleting ? undefined : file;
+      if (kept !== file) note(`${saleId} is being deleted already: nothing is written to ${file}`);
+      const exported = kept === undefined ? 0 : await exportTo(kept, sales, orders, saleId);
+      return { deleted: await follow(sales, await sales.delete(saleId, exported, author)), kept };
     });
-    if (json) printJson({ ...deleted, ...(file !== undefined && { export: file }) });
-    else print(deletedText(deleted, file));
+    if (json) printJson({ ...deleted, ...(kept !== undefined && { export: kept }) });
+    else print(deletedText(deleted, kept));
     return EXIT_OK;
   },
 };

@@ -1,0 +1,40 @@
+/** `stockade sale delete` of a sale that is being deleted already. */
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { expect, onTestFinished, test } from 'vitest';
+import { callCli } from '../../support/cli/cli.ts';
+
+/** The ops port of a node that deletes `jazz` until its deletion has been read so often. */
+async function deletingNode(reads: number): Promise<NodeJS.ProcessEnv> {
+  const begun = { saleId: 'jazz', orders: 3, actor: 'ann', reason: '', begunAt: '2026-11-27T20:00:00.000Z' };
+  const server = createServer((request, response) => {
+    const isDone = request.method === 'GET' && reads-- <= 0;
+    const deletion = isDone
+      ? { ...begun, state: 'deleted', done: 3, deletedAt: '2026-11-27T20:00:01.000Z' }
+      : { ...begun, state: 'deleting', done: 0 };
+    response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(deletion));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => {
+    server.close();
+  });
+  const { port } = server.address() as AddressInfo;
+  return { OPS_URL: `http://127.0.0.1:${port}`, OPS_TOKEN: 'a token of the operators' };
+}
+
+const AGAIN = ['sale', 'delete', 'jazz', '--with-orders', '--export', 'no-such-file'];
+
+test('a repeated command does not name a file that it has not written', async () => {
+  const env = await deletingNode(1);
+  expect(await callCli(AGAIN, { env })).toEqual({
+    ...{ exitCode: 0, signal: null, stdout: 'jazz is deleted with 3 orders.\n' },
+    stderr: 'jazz is being deleted already: nothing is written to no-such-file\n',
+  });
+});
+
+test('nor in JSON', async () => {
+  const env = await deletingNode(1);
+  const { stdout } = await callCli([...AGAIN, '--json'], { env });
+  expect(JSON.parse(stdout)).toMatchObject({ saleId: 'jazz', state: 'deleted', orders: 3 });
+  expect(JSON.parse(stdout)).not.toHaveProperty('export');
+});
