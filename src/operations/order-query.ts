@@ -34,10 +34,16 @@ const statuses = z
   })
   .pipe(z.array(z.enum(ORDER_STATUSES, { error: `must be among ${ORDER_STATUSES.join(', ')}` })).min(1));
 
+/** In the address of a request, the `+` of a zone that was not escaped arrives as a space. */
+const queryTime = z.preprocess(
+  (value) => (typeof value === 'string' ? value.replace(/ (?=\d\d:\d\d$)/, '+') : value),
+  time,
+);
+
 const filter = {
   status: statuses.optional(),
-  since: time.optional(),
-  until: time.optional(),
+  since: queryTime.optional(),
+  until: queryTime.optional(),
   buyer: z
     .string()
     .regex(ID_PATTERN, { error: `must be 1 to ${MAX_ID_CHARACTERS} visible ASCII characters without spaces` })

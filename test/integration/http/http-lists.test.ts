@@ -36,6 +36,8 @@ onEachStore(
       expect(idsOf(await list('?status=unpaid')).sort()).toEqual([ids[1], ids[2]].sort());
       expect(idsOf(await list('?buyer=ann')).sort()).toEqual([ids[0], ids[2]].sort());
       expect(idsOf(await list('?since=2022-01-01T00:00:00Z&until=2022-01-02T00:00:00%2B02:00'))).toEqual([]);
+      // In an address, an unescaped `+` is read as a space.
+      expect(idsOf(await list('?until=2022-01-02T00:00:00+02:00'))).toEqual([]);
     });
 
     test('operators find orders by the shop’s reference, also page by page and with other filters', async () => {
