@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { createWriteStream } from 'node:fs';
-import { stat, truncate } from 'node:fs/promises';
+import { open, stat, truncate } from 'node:fs/promises';
 import type { Writable } from 'node:stream';
 import { finished } from 'node:stream/promises';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -131,8 +131,21 @@ async function cutOff(file: string, end: number): Promise<boolean> {
   }
 }
 
+/** @throws UsageError if the file ends within a line, as after a power cut: what is appended would become a part of that line */
+async function refuseHalfLine(file: string): Promise<void> {
+  const found = await stat(file).catch(() => undefined);
+  if (!found?.isFile() || found.size === 0) return;
+  const handle = await open(file);
+  const { buffer } = await handle.read(Buffer.alloc(1), 0, 1, found.size - 1).finally(() => handle.close());
+  if (buffer.toString() === '\n') return;
+  throw new UsageError(
+    `${file} ends within a line: remove that line, and name the order of the line before it as --after`,
+  );
+}
+
 async function openOutput(file: string | undefined, isContinued: boolean): Promise<Writable> {
   if (file === undefined) return process.stdout;
+  if (isContinued) await refuseHalfLine(file);
   const stream = createWriteStream(file, { flags: isContinued ? 'a' : 'w' });
   await once(stream, 'open');
   return stream;

@@ -3,7 +3,7 @@
  * is.
  */
 import { spawn } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, statSync, truncateSync } from 'node:fs';
 import { Agent, request } from 'node:http';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -219,6 +219,12 @@ test('the command line writes the orders of a node’s sale, and continues after
   expect(lines).toHaveLength(5_003);
   expect(lines[1]).toMatch(/^1,big,'=buyer1,1,paid,,20/);
   expect(lines[5_001]).toBe(lines[5_000]);
+  // As after a power cut.
+  truncateSync(file, statSync(file).size - 5);
+  const before = readFileSync(file, 'utf8');
+  const halfLine = await callCli([...args, '--after', '5000'], { env });
+  expect(halfLine).toMatchObject({ exitCode: 2, stderr: expect.stringContaining('ends within a line') });
+  expect(readFileSync(file, 'utf8')).toBe(before);
   const toStdout = await callCli(['order', 'export', 'big', '--buyer', '=buyer7'], { env });
   expect(
     toStdout.stdout
