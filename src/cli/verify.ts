@@ -2,7 +2,12 @@ import { Option } from 'commander';
 import { StockadeError } from '../engine/errors.ts';
 import { rest } from '../lib/rest.ts';
 import { MAX_PAGE_SALES, salePages } from '../operations/sale-list.ts';
-import type { SaleOperations, VerifyOptions, VerifyReport } from '../operations/sale-operations.ts';
+import {
+  type SaleOperations,
+  UnknownSale,
+  type VerifyOptions,
+  type VerifyReport,
+} from '../operations/sale-operations.ts';
 import { type CommandSpec, QUIET, SALE_SETTINGS } from './command/command.ts';
 import { confirmation, YES_OPTION } from './command/confirm.ts';
 import { withOperations } from './command/open-operations.ts';
@@ -101,7 +106,14 @@ async function verifySales(sales: SaleOperations, { saleId, repair }: Wanted): P
   if (saleId !== undefined) await verify(saleId);
   else {
     for await (const page of salePages((query) => sales.list(query), { limit: MAX_PAGE_SALES }))
-      for (const { id } of page.sales) await verify(id);
+      for (const { id } of page.sales) {
+        try {
+          await verify(id);
+        } catch (error) {
+          // It was deleted since the page was read.
+          if (!(error instanceof UnknownSale)) throw error;
+        }
+      }
   }
   return reports;
 }
