@@ -85,7 +85,8 @@ export async function rebuildSale(
   if ((witness.generation ?? before.generation) !== before.generation) {
     throw new StaleGeneration(saleId, before.generation);
   }
-  const loadedUpTo = await loadedByUnfinished(db, backend, before, witness);
+  // To finish a rebuild would publish the sale that is to leave.
+  const loadedUpTo = archive ? undefined : await loadedByUnfinished(db, backend, before, witness);
   if (loadedUpTo !== undefined) {
     const loadedBuyers = await loadAndPublish(db, backend, before, loadedUpTo, progress);
     return { generation: before.generation, salvagedOrders: 0, loadedBuyers };

@@ -311,6 +311,14 @@ describe('a rebuild that stalls while the sale is archived', () => {
   );
 });
 
+test('a closed sale whose rebuild died before the publication is archived, and not published', async () => {
+  const { id } = await closedSale();
+  const { before } = breaker('sales.publish');
+  await expect(rebuildSale(shop.db, intercept(shop.backend, before), id)).rejects.toThrow('sales.publish');
+  expect(await archive(id)).toMatchObject({ archivedAt: expect.any(String), remaining: 16 });
+  await expectArchived(id);
+});
+
 describe('a Redis that comes back from an older copy', () => {
   test('has an archived sale that sells again: its orders reach Postgres, and it leaves once more', async () => {
     const { id } = await shop.sell({ stock: 20, segments: 3 });
