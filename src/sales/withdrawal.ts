@@ -15,7 +15,7 @@
  */
 import pLimit from 'p-limit';
 import type { Backend, SegmentSnapshot } from '../engine/contract.ts';
-import { StockadeError } from '../engine/errors.ts';
+import { StaleGeneration, StockadeError } from '../engine/errors.ts';
 import type { Author } from '../engine/sale/author.ts';
 import { levelDown } from '../engine/sale/split-evenly.ts';
 import { InsufficientStock } from '../operations/sale-operations.ts';
@@ -86,7 +86,9 @@ async function takeOut(
   const { saleId, generation, id } = movement;
   for (let repeats = 0; ; repeats++) {
     const snapshot = await backend.sales.snapshot(saleId, segments, generation);
-    const left = snapshot.map(({ counters }) => counters?.left ?? 0);
+    // Rebuilt, or about to be: these segments say nothing about the units that the sale has left.
+    if (snapshot.some(({ counters }) => !counters)) throw new StaleGeneration(saleId, generation);
+    const left = snapshot.map(({ counters }) => counters!.left);
     const out = snapshot.map((segment) => outFor(segment, id));
     const missing = wanted - sum(out);
     if (missing <= 0) return undefined;

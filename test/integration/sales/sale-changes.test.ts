@@ -631,7 +631,7 @@ describe('a change whose process dies', () => {
         rebuilt = true;
         await rebuildSale(shop.db, shop.backend, sale.id);
       });
-      await expect(withdraw(shop.db, backend, sale.id, 10, BY)).rejects.toThrow();
+      await expect(withdraw(shop.db, backend, sale.id, 10, BY)).rejects.toThrow(StaleGeneration);
       expect(sum(await left(sale.id))).toBe(20);
       expect(await shop.changesOf(sale.id)).toMatchObject([
         { units: 0, detail: { void: true }, applied: true },
