@@ -153,28 +153,30 @@ async function carryOut(stores: RepairStores, saleId: string, step: RepairStep):
   }
 }
 
-/** Restores records. The orders' rows are locked meanwhile, so an order can be returned only after its record has it again. */
+/**
+ * Restores records. The orders' rows are locked meanwhile, so an order can be returned only after its record has it again. The buyer
+ * and the key are read again: the buyer may have been erased since the order was found missing.
+ */
 async function remember(
   { db, backend }: RepairStores,
   saleId: string,
   missing: readonly MissingRecord[],
 ): Promise<number> {
   return db.transaction(async (trx) => {
-    const live = await rows<{ id: string; generation: number; segments: number }>(
+    const live = await rows<MissingRecord & { generation: number; segments: number }>(
       trx,
-      `SELECT o.order_id::text AS id, s.generation, s.segments FROM orders o JOIN sales s ON s.id = o.sale_id
+      `SELECT o.order_id::text AS "orderId", o.buyer_id AS "buyerId", o.quantity, coalesce(o.idempotency_key, '') AS key,
+         s.generation, s.segments
+       FROM orders o JOIN sales s ON s.id = o.sale_id
        WHERE o.order_id = ANY (?::bigint[]) AND o.sale_id = ? AND o.status IN ${LIVE}
        ORDER BY o.order_id FOR SHARE OF o`,
       [numbers(missing.map(({ orderId }) => orderId)), saleId],
     );
-    const rowOf = new Map(live.map((row) => [row.id, row]));
-    const kept = missing.filter(({ orderId }) => rowOf.has(orderId));
-    await pLimit(PARALLEL_RECORDS).map(kept, ({ buyerId, ...order }) => {
-      const { generation, segments } = rowOf.get(order.orderId)!;
+    await pLimit(PARALLEL_RECORDS).map(live, ({ buyerId, generation, segments, ...order }) => {
       const ref = { saleId, segment: homeSegment(buyerId, segments), generation };
       return backend.audits.remember(ref, { buyerId, orders: [{ ...order, seq: 0 }] });
     });
-    return kept.length;
+    return live.length;
   });
 }
 

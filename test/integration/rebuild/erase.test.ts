@@ -13,6 +13,7 @@ import { nameLostOrders } from '../../../src/rebuild/lost-orders.ts';
 import { rebuildSale } from '../../../src/rebuild/rebuild.ts';
 import { ifFreeToRebuild } from '../../../src/rebuild/rebuild-lock.ts';
 import { BuyerService } from '../../../src/shop/buyer-service.ts';
+import { SaleService } from '../../../src/shop/sale-service.ts';
 import { applySlices } from '../../../src/sync/apply/apply.ts';
 import { batchOf } from '../../../src/sync/apply/batch.ts';
 import { BY } from '../../support/author.ts';
@@ -128,6 +129,22 @@ describe('an erased buyer', () => {
     expect(await erase()).toMatchObject({ erased: [{ saleId: id, orders: 1 }], waiting: [] });
     await expectGone(id);
     expect((await shop.changesOf(id)).at(-1)).toMatchObject({ action: 'erase', applied: true });
+  });
+
+  test('whose record a repair is about to restore: the id does not come back', async () => {
+    const { id } = await soldSale();
+    await keys.forgetBuyer(id, 3, ANNA);
+    let [hasFoundMissing, isErased] = [false, false];
+    const backend = intercept(shop.backend, async (call) => {
+      if (call === 'sales.recall') hasFoundMissing = true;
+      if (!hasFoundMissing || isErased || call !== 'log.readLog') return;
+      isErased = true;
+      await erase({ saleId: id, running: true });
+    });
+    const report = await new SaleService(shop.db, backend, shop.locks).verify(id, { repair: true });
+    expect(report).toMatchObject({ ok: true, repairs: [{ cause: 'foreign_redis', done: true }] });
+    expect(isErased).toBe(true);
+    await expectGone(id);
   });
 
   test('whom no sale knows, and one who is erased again: nothing happens', async () => {
