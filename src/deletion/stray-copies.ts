@@ -6,6 +6,7 @@
  * what the backend holds of the deleted one is not salvaged (rebuild/rebuild.ts).
  */
 import type { Backend, LogPosition } from '../engine/contract.ts';
+import { StaleGeneration } from '../engine/errors.ts';
 import { takenAtMs } from '../engine/order-id.ts';
 import type { Database } from '../postgres/database.ts';
 import type { SaleLocks } from '../postgres/sale-locks.ts';
@@ -44,7 +45,7 @@ export class StrayCopies {
     if (page.length === 0) return;
     const versions = await backend.sales.versions(page.map(({ saleId }) => saleId));
     for (const sale of page.filter((_, i) => versions[i])) {
-      await ifFreeToRebuild(locks, sale.saleId, () => this.#remove(sale));
+      await ifFreeToRebuild(locks, sale.saleId, () => this.#remove(sale)).catch(leaveToNextRound);
     }
   }
 
@@ -80,4 +81,9 @@ export class StrayCopies {
       at = after(at, last);
     }
   }
+}
+
+/** A segment sold in another generation than the record names, and is frozen only now. */
+function leaveToNextRound(error: unknown): void {
+  if (!(error instanceof StaleGeneration)) throw error;
 }

@@ -268,10 +268,24 @@ onEachBackend((stage) => {
 
     it('refuses a late load of the same generation', async () => {
       const sale = await stage.load({ segments: 2 });
+      await sale.freeze();
       await stage.backend.sales.freeze(sale.sale.id, 2, 2);
       expect(await sale.take([sale.order('anna')])).toEqual({ status: 'stale' });
       const late = { ...sale.ref(), generation: 2, left: 5, perBuyerLimit: 1 };
       await expect(stage.backend.sales.loadSegment(late)).rejects.toThrow(StaleGeneration);
+      await stage.reload(sale, { generation: 3 });
+    });
+
+    it('keeps the log of a segment that sells in an older generation, and replaces it the next time', async () => {
+      const sale = await stage.load({ segments: 2 });
+      const freeze = () => stage.backend.sales.freeze(sale.sale.id, 2, 2);
+      const read = async () => (await stage.backend.log.readLog([sale.position()], 10))[0];
+      await sale.take([sale.order('anna')]);
+      await expect(freeze()).rejects.toThrow(StaleGeneration);
+      expect(await sale.take([sale.order('ben')])).toEqual({ status: 'stale' });
+      expect(await read()).toMatchObject({ head: { state: 'frozen' }, entries: [{ seq: 1 }] });
+      await freeze();
+      expect(await read()).toMatchObject({ head: undefined, entries: [] });
       await stage.reload(sale, { generation: 3 });
     });
 

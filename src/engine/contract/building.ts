@@ -43,6 +43,8 @@ export interface SaleBuilding {
   /**
    * Makes every segment answer `stale` for the rest of this generation, and refuses later loads and publications of
    * it or of an older one. A segment of a later generation is left alone.
+   * @throws StaleGeneration if a segment sold in an older generation until now. It is frozen in that one, because its log
+   * may hold orders that nobody has salvaged; the next call replaces it
    */
   freeze(saleId: string, segments: number, generation: number): Promise<void>;
   /**

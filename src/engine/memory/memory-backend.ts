@@ -114,14 +114,21 @@ export class MemoryBackend implements Backend, TakeStore, SaleStore, OrderLog {
 
   async freeze(saleId: string, segments: number, generation: number): Promise<void> {
     const sale = this.#stock.saleFor(saleId);
+    let soldInOlder = false;
     for (let segment = 0; segment < segments; segment++) {
       const current = sale.segments.get(segment);
       if (current && current.generation > generation) continue;
+      if (current && current.generation < generation && current.isPublished) {
+        current.state = 'frozen';
+        soldInOlder = true;
+        continue;
+      }
       const empty = new MemorySegment({ saleId, segment, generation, left: 0, perBuyerLimit: 0 });
       const frozen = current?.generation === generation ? current : empty;
       frozen.state = 'frozen';
       sale.segments.set(segment, frozen);
     }
+    if (soldInOlder) throw new StaleGeneration(saleId, generation);
   }
 
   async beginDraft({ saleId, segment, draft }: DraftRef): Promise<void> {

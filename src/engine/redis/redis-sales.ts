@@ -18,7 +18,7 @@ import type {
   SegmentSnapshot,
   Share,
 } from '../contract.ts';
-import { BackendCorrupt } from '../errors.ts';
+import { BackendCorrupt, StaleGeneration } from '../errors.ts';
 import { AFTER_ALL_IDS, MAX_SEGMENTS } from '../limits.ts';
 import { rulesOf } from '../sale/rules.ts';
 import { reopenSale, tellChange } from './protocol/change-counter.ts';
@@ -30,6 +30,8 @@ import { type RawSnapshot, refuseStale, type Scripts } from './protocol/scripts.
 /** Records in one load call: well below the about 8,000 values that Lua can unpack. */
 const LOAD_CHUNK_BUYERS = 1_000;
 const REMOVE_PAGE_SEGMENTS = 64;
+/** The reply of freeze.lua for a segment that sold in an older generation. */
+const SOLD_IN_OLDER = 'older';
 /** Redis does nothing else while it compares sales, which takes some 0.5 ms for as many. */
 const MAX_KEYS_OF_DIGEST = 512;
 
@@ -97,9 +99,10 @@ export class RedisSales implements SaleStore {
   }
 
   async freeze(saleId: string, segments: number, generation: number): Promise<void> {
-    await Promise.all(
+    const replies = await Promise.all(
       this.#keys.segments(saleId, segments).map((key) => this.#scripts.freeze(key, generation)),
     );
+    if (replies.includes(SOLD_IN_OLDER)) throw new StaleGeneration(saleId, generation);
   }
 
   async beginDraft(draft: DraftRef): Promise<void> {

@@ -119,3 +119,31 @@ describe('to before the freeze, while it is rebuilt', () => {
     },
   );
 });
+
+describe('to an older generation that sells, while it is rebuilt', () => {
+  test.each([
+    { when: 'before anything is frozen', isOlderAtFirst: false },
+    { when: 'after the older generation was salvaged', isOlderAtFirst: true },
+  ])('$when: an order that is taken then is not lost', async ({ isOlderAtFirst }) => {
+    const { id } = await shop.sell({ stock: 10, segments: SEGMENTS });
+    const copy = await keys.dump(keysOf(id));
+    expect(await rebuildSale(shop.db, shop.backend, id)).toMatchObject({ generation: 2 });
+    if (isOlderAtFirst) await keys.restore(keysOf(id), copy);
+    let late: Outcome | undefined;
+    const backend = intercept(shop.backend, async (call, [, , generation]) => {
+      if (call !== 'sales.freeze' || generation !== 2 || late) return;
+      await keys.restore(keysOf(id), copy);
+      late = await (await shop.startEngine()).buy(id, 'anna', { awaitCommit: false });
+    });
+    await rebuildSale(shop.db, backend, id).catch(() => {});
+    expect(late?.code).toBe('accepted');
+    const sync = await shop.startSync();
+    await sync.ready;
+    await until(async () => (await ordersOf(shop.databaseUrl, id)).has(idOf(late!)), {
+      what: 'the order is in Postgres',
+      timeoutMs: 10_000,
+    });
+    expect(sync.seen.losses).toEqual([]);
+    expect((await shop.service.verify(id)).findings).toEqual([]);
+  });
+});
