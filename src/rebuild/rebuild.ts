@@ -142,12 +142,15 @@ async function loadedByUnfinished(
   return backend.sales.loadedUpTo({ saleId: sale.id, generation }, sale.segments);
 }
 
-/** Whether Postgres has orders of this generation, or units that the backend took back, got or gave away in it. */
+/**
+ * Whether Postgres has orders of this generation, or units that the backend took back, got or gave away in it. A salvage counts
+ * orders, and leaves the cursor's position.
+ */
 async function wasPublished(db: Database, saleId: string, generation: number): Promise<boolean> {
   const ofGeneration = 'sale_id = ? AND generation = ?';
   const [found] = await rows<{ was: boolean }>(
     db,
-    `SELECT EXISTS (SELECT 1 FROM segment_cursors WHERE ${ofGeneration} AND position > 0)
+    `SELECT EXISTS (SELECT 1 FROM segment_cursors WHERE ${ofGeneration} AND (position > 0 OR orders > 0))
        OR EXISTS (SELECT 1 FROM stock_returns WHERE ${ofGeneration} AND applied_at IS NOT NULL)
        OR EXISTS (SELECT 1 FROM stock_movements WHERE ${ofGeneration} AND applied_at IS NOT NULL
          AND action IN ('top-up', 'withdraw')) AS was`,

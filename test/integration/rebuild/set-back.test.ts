@@ -5,6 +5,7 @@
  */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Outcome } from '../../../src/engine/contract.ts';
+import { homeSegment } from '../../../src/engine/sale/home-segment.ts';
 import { rebuildSale } from '../../../src/rebuild/rebuild.ts';
 import { BY } from '../../support/author.ts';
 import { intercept } from '../../support/engine/intercept.ts';
@@ -64,6 +65,21 @@ describe('to before the publication of its generation, after which it', () => {
     const sold = async () => (await till.buyAll(id, buyers(3))).every(({ code }) => code === 'committed');
     await until(sold, { what: 'three are committed' });
     await sync.stop();
+    await goBack();
+    await expectRebuiltAnew(id);
+  });
+
+  test('has sold, and a rebuild that died has saved the orders: the units are not for sale again', async () => {
+    const { id, till, sync, goBack } = await rebuilt();
+    await sync.stop();
+    const ofFirst = buyers(20).filter((buyer) => homeSegment(buyer, SEGMENTS) === 0);
+    await till.buyAll(id, ofFirst.slice(0, 3), { awaitCommit: false });
+    const dying = intercept(shop.backend, (call, args) => {
+      const [positions] = args as [{ segment: number }[]];
+      if (call === 'log.readLog' && positions[0]!.segment === 1) throw new Error('dead');
+    });
+    await expect(rebuildSale(shop.db, dying, id)).rejects.toThrow('dead');
+    expect(await shop.service.show(id)).toMatchObject({ remaining: 6 });
     await goBack();
     await expectRebuiltAnew(id);
   });
