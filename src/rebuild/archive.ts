@@ -15,7 +15,7 @@ import type { Database } from '../postgres/database.ts';
 import type { SaleLocks } from '../postgres/sale-locks.ts';
 import { followMovements } from '../sales/movements.ts';
 import { readKnownSale, type SaleRow } from '../sales/sale-rows.ts';
-import { rebuildSale } from './rebuild.ts';
+import { NO_WITNESS, rebuildSale } from './rebuild.ts';
 import { ifFreeToRebuild } from './rebuild-lock.ts';
 
 export interface ArchiveStores {
@@ -38,7 +38,9 @@ export async function archiveSale(
   if (row.state !== 'closed') throw new WrongState(saleId, row.state, 'archived: close it first');
   const archived = await ifFreeToRebuild(locks, saleId, async () => {
     if (!row.archivedAt) await assertDrained({ db, backend }, row);
-    await rebuildSale(db, backend, saleId, undefined, { archive: author });
+    // Another sale may have the id by now. Its generation is a later one.
+    const witness = { ...NO_WITNESS, generation: row.generation };
+    await rebuildSale(db, backend, saleId, witness, { archive: author });
   });
   if (!archived) throw new StaleGeneration(saleId, row.generation);
   await followMovements(db, backend, saleId);

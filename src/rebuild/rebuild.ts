@@ -56,7 +56,7 @@ export interface Witness {
   ordersLost(loss: Loss): void;
 }
 
-const NO_WITNESS: Witness = { newest: [], rejected() {}, ordersLost() {} };
+export const NO_WITNESS: Witness = { newest: [], rejected() {}, ordersLost() {} };
 
 export interface RebuildOptions {
   /** The buyers' records of the next generation. Missing: they are loaded while buyers wait. */

@@ -1,9 +1,10 @@
 /** A Redis that comes back from a copy made before a sale was deleted, and a sale that is made again with the same id. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { rows } from '../../../src/postgres/database.ts';
+import { archiveSale } from '../../../src/rebuild/archive.ts';
 import { rebuildSale } from '../../../src/rebuild/rebuild.ts';
 import { BY } from '../../support/author.ts';
-import { intercept, stallAt } from '../../support/engine/intercept.ts';
+import { intercept, part, stallAt } from '../../support/engine/intercept.ts';
 import { RedisKeys } from '../../support/engine/redis-keys.ts';
 import { until } from '../../support/fixtures.ts';
 import { allowDeleting } from '../../support/postgres/least-rights.ts';
@@ -157,4 +158,21 @@ test('a rebuild of the deleted sale that stalls until then publishes nothing', a
   expect((await late).code).toBe('stale_generation');
   expect((await shop.backend.sales.read(ID))?.generation).toBe(made.generation);
   expect(await shop.service.verify(ID)).toMatchObject({ ok: true });
+});
+
+test('a request to archive the deleted sale once more that stalls until then leaves the new one alone', async () => {
+  await shop.service.create({ id: ID, stock: 20, segments: 3 }, BY.actor);
+  await shop.service.change(ID, { action: 'close' }, BY);
+  await shop.service.change(ID, { action: 'archive' }, BY);
+  const { stalled, goOn, before } = stallAt('locks.tryLock');
+  const stores = { db: shop.db, backend: shop.backend, locks: part(shop.locks, 'locks', before) };
+  const late = archiveSale(stores, ID, BY).catch((error) => error);
+  await stalled;
+  await shop.service.delete(ID, 0, BY);
+  await until(async () => (await shop.service.deletion(ID)).state === 'deleted', { what: 'it is deleted' });
+  const { generation } = await shop.service.create({ id: ID, stock: 5, segments: 2 }, BY.actor);
+  goOn();
+  expect((await late)?.code).toBe('stale_generation');
+  expect(await shop.service.show(ID)).toMatchObject({ state: 'open', generation, archivedAt: undefined });
+  expect((await (await shop.startEngine()).buy(ID, 'anna', { awaitCommit: false })).code).toBe('accepted');
 });
