@@ -78,7 +78,7 @@ async function open(db: Database, { saleId, units: wanted, author, latestMs }: R
   });
 }
 
-/** @returns `undefined` if all units are out; else the units left in the whole sale, including those that are out */
+/** @returns `undefined` if all units are out; else the units left in the whole sale, including those that are out or in transit */
 async function takeOut(
   backend: Backend,
   { movement, segments, wanted }: Withdrawal,
@@ -92,7 +92,13 @@ async function takeOut(
     const out = snapshot.map((segment) => outFor(segment, id));
     const missing = wanted - sum(out);
     if (missing <= 0) return undefined;
-    if (sum(left) < missing || repeats >= MAX_REPEATS) return sum(left) + sum(out);
+    const inTransit = sum(snapshot.map(({ counters }) => counters!.inTransit));
+    if (sum(left) + inTransit < missing || repeats >= MAX_REPEATS) return sum(left) + sum(out) + inTransit;
+    if (sum(left) < missing) {
+      // A process may have died with them in transit, and no purchase or timer may come that finishes it.
+      await backend.transfers.finish({ saleId, generation }, segments);
+      continue;
+    }
     await pLimit(PARALLEL_SEGMENTS).map(levelDown(left, missing), async (more, segment) => {
       if (more === 0) return;
       await backend.sales.withdraw({

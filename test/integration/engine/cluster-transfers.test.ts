@@ -13,11 +13,13 @@ import { Keys } from '../../../src/engine/redis/protocol/keys.ts';
 import { unitsLeft } from '../../../src/engine/sale/units-left.ts';
 import { clusterClient, connect } from '../../../src/redis/clients.ts';
 import { scattered } from '../../../src/redis/send-all.ts';
+import { BY } from '../../support/author.ts';
 import { part } from '../../support/engine/intercept.ts';
 import { freshPrefix } from '../../support/fixtures.ts';
 import { LONG_TIMEOUTS } from '../../support/long-timeouts.ts';
 import { RedisCluster } from '../../support/servers/redis-cluster.ts';
 import { aSale, kinds, type LoadedSale, loadSale, refilled } from '../../support/shop/sales.ts';
+import { Shop } from '../../support/shop/shop.ts';
 
 const STEPS = ['credit', 'raiseEpoch', 'settle'] as const;
 
@@ -186,4 +188,14 @@ test('many transfers at once, in all directions, while buyers buy: each unit is 
   expect(sold.units).toBe(60);
   expect(await sale.left()).toEqual([0, 0, 0, 0, 0, 0]);
   await sale.expectConserved();
+});
+
+test('units that a process has left in transit can be withdrawn', async () => {
+  await using shop = await Shop.open({ redis: servers.urls[0]! });
+  const { id } = await shop.sell({ stock: 12, segments: 3 });
+  const donor = new Keys(shop.keyPrefix).segment({ saleId: id, segment: 0 }).segment;
+  await new TransferScripts(client).debit(donor, 1, 2, 3);
+  await shop.service.change(id, { action: 'withdraw', units: 12 }, BY);
+  expect(await shop.service.show(id)).toMatchObject({ remaining: 0 });
+  expect(await shop.service.verify(id)).toMatchObject({ ok: true, differences: [] });
 });
