@@ -78,8 +78,10 @@ export class DrawCheck {
   }
 
   /** The next line, without its line feed. Empty lines count as lines, and are skipped. */
-  line(text: string): void {
+  line(given: string): void {
     this.#lines++;
+    // Editors of Windows put a byte order mark before the first line.
+    const text = this.#lines === 1 ? given.replace(/^\ufeff/, '') : given;
     if (text.trim() === '' || (this.#entries === undefined && this.#faults.size > 0)) return;
     const fields = this.#parse(text);
     if (fields === undefined) return;

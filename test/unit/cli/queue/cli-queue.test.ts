@@ -132,3 +132,8 @@ test('lines are read whole across blocks, and are cut if they are too long', asy
   expect(Math.max(...cut.map((line) => line.length))).toBeLessThanOrEqual(4_000);
   expect(cut.at(-1)).toBe('last');
 });
+
+test('a file that an editor of Windows has saved is as good', async () => {
+  writeFileSync(join(cwd, 'windows.ndjson'), `\ufeff${lines.map((line) => `${line}\r\n`).join('')}`);
+  expect(await check('windows.ndjson')).toMatchObject({ exitCode: 0, stderr: '' });
+});
