@@ -192,10 +192,8 @@ export class RedisSales implements SaleStore {
     await this.applyToSegments(record, publish);
     const published = await this.#scripts.publishSale(
       this.#keys.sale(sale.id),
-      generation,
-      state,
-      encodeDefinition(sale),
-      rulesOf(sale),
+      { generation, state, definition: encodeDefinition(sale), rules: rulesOf(sale) },
+      publish,
     );
     refuseStale(published, { saleId: sale.id, generation });
     await tellChange(this.#redis, this.#keys, sale.id);

@@ -1,5 +1,5 @@
 /** A sale's state in the backend, built from Postgres: complete, once, and from any point at which it broke off. */
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { BackendEvents, LogPosition, Outcome } from '../../../src/engine/contract.ts';
 import { StaleGeneration } from '../../../src/engine/errors.ts';
 import { MemoryBackend } from '../../../src/engine/memory/memory-backend.ts';
@@ -524,6 +524,32 @@ describe('a rebuild that takes long', () => {
       lost.filter((id) => !arrived.includes(id)),
     );
     for (const id of lost) expect(await shop.service.verify(id)).toMatchObject({ ok: true });
+  });
+
+  test('and was changed by an operator in the middle of its publication keeps the change, although the process dies then', async () => {
+    const { id } = await shop.sell({ stock: 10, title: 'Old' });
+    await loseRecord(id);
+    const { sales } = shop.backend;
+    const publish = sales.publish.bind(sales);
+    let isEdited = false;
+    // Once the segments are published, changes are carried out: their record is written before that of the publication.
+    vi.spyOn(
+      sales as unknown as { applyToSegments(): Promise<void> },
+      'applyToSegments',
+    ).mockImplementationOnce(async function (this: unknown, ...args: unknown[]) {
+      const apply = Object.getPrototypeOf(sales).applyToSegments as (...given: unknown[]) => Promise<void>;
+      await apply.apply(sales, args);
+      await shop.service.change(id, { action: 'edit', title: 'New' }, BY);
+      isEdited = true;
+    });
+    vi.spyOn(sales, 'publish').mockImplementationOnce(async (record) => {
+      await publish(record);
+      throw new Error('the process dies');
+    });
+    await expect(rebuildSale(shop.db, shop.backend, id)).rejects.toThrow('the process dies');
+    expect(isEdited).toBe(true);
+    expect(await shop.backend.sales.read(id)).toMatchObject({ sale: { title: 'New' } });
+    expect((await shop.changesOf(id))[0]).toMatchObject({ action: 'edit', applied: true });
   });
 
   test('delays the start of a node, which is ready when its sales are', async () => {

@@ -218,8 +218,19 @@ export class Scripts {
     return this.#redis.eval(SET_STATE, segments.length, ...args) as Promise<number | string>;
   }
 
-  publishSale(sale: string, generation: number, state: SaleState, definition: string, rules: string) {
-    return this.#commands.publishSale(sale, generation, state, definition, rules) as Promise<number | string>;
+  publishSale(
+    sale: string,
+    record: {
+      readonly generation: number;
+      readonly state: SaleState;
+      readonly definition: string;
+      readonly rules: string;
+    },
+    publish: boolean,
+  ) {
+    const { generation, state, definition, rules } = record;
+    const args = [generation, state, definition, rules, publish ? 'publish' : ''];
+    return this.#commands.publishSale(sale, ...args) as Promise<number | string>;
   }
 
   /** A text for each sale, as `encodeDigest` makes it if the sale is as expected. */

@@ -324,12 +324,20 @@ describe('a new segment', () => {
 
   it.each<[string, Stored]>([
     ['there is none', {}],
-    ['there is an older one', { s: { generation: '3', state: 'open', foreign: '1' } }],
+    ['an older one was never published', { s: { generation: '3', state: 'loaded', foreign: '1' } }],
   ])('is empty and frozen, if %s', (_, stored) => {
     const [reply, written] = run('build/freeze', stored, ['s'], [4]);
     expect(reply).toBe(1);
     expect(written).toEqual({ s: { ...fresh('frozen', '0', '0'), ...('s' in stored && { foreign: null }) } });
   });
+
+  it.each(['open', 'paused', 'closed', 'lost'])(
+    'does not replace an older one that is %s, which is frozen',
+    (state) => {
+      const older = { generation: '3', state, foreign: '1' };
+      expect(run('build/freeze', { s: older }, ['s'], [4])).toEqual(['older', { s: { state: 'frozen' } }]);
+    },
+  );
 
   const KEYS = ['s', 'b', 'l', 'd'];
   const OLD: Stored = {
@@ -515,7 +523,21 @@ describe('the record of a sale', () => {
 
   it.each<[string, Stored, Args, unknown, object]>([
     ['is published', {}, publish, 1, { sale: { generation: '4', ...published, epoch: '1' } }],
-    ['is published again', { sale: RECORD }, publish, 7, { sale: { ...published, epoch: '7' } }],
+    ['is changed', { sale: RECORD }, publish, 7, { sale: { ...published, epoch: '7' } }],
+    [
+      'was changed since its segments were published',
+      { sale: RECORD },
+      [...publish, 'publish'],
+      7,
+      { sale: { epoch: '7' } },
+    ],
+    [
+      'is published in the next generation',
+      { sale: { ...RECORD, generation: '3' } },
+      [...publish, 'publish'],
+      7,
+      { sale: { generation: '4', ...published, epoch: '7' } },
+    ],
     [
       'is published in a later generation',
       { sale: { ...RECORD, generation: '3' } },
