@@ -96,6 +96,15 @@ export function parseOwnQuery(
   return checkedInput(z.strictObject({ after: cursor.optional(), limit: limit.optional() }), input, WORDS);
 }
 
+const refundsQuery = z.strictObject({ saleId: z.string().optional() });
+
+/** Parses a query for the refunds that are due. Without a sale these are those of all sales. @throws as `parseOrderQuery` */
+export function parseRefundsQuery(input: Readonly<Record<string, unknown>>): {
+  readonly saleId?: string | undefined;
+} {
+  return checkedInput(refundsQuery, input, WORDS);
+}
+
 /** The query in the form of a URL: with its question mark, or `''` if it is empty. */
 export function queryText({
   buyerId,

@@ -655,7 +655,7 @@ export interface Operations {
     readonly answer: {
       readonly orders: readonly (Order)[];
     };
-    readonly code: 'unauthenticated' | 'unknown_sale' | 'internal' | 'unavailable';
+    readonly code: 'invalid_request' | 'unauthenticated' | 'unknown_sale' | 'internal' | 'unavailable';
   };
   eraseBuyer: {
     readonly body: {

@@ -5,7 +5,12 @@ import { parseOrderEdit } from '../../operations/order-edit.ts';
 import { exportOrders, textOf } from '../../operations/order-export.ts';
 import type { OrderQuery } from '../../operations/order-list.ts';
 import type { OrderChange, OrderOperations } from '../../operations/order-operations.ts';
-import { type ExportFormat, parseOrderExport, parseOrderQuery } from '../../operations/order-query.ts';
+import {
+  type ExportFormat,
+  parseOrderExport,
+  parseOrderQuery,
+  parseRefundsQuery,
+} from '../../operations/order-query.ts';
 import { parseNotedChange } from '../orders/order-change-body.ts';
 import { orderReply } from '../orders/order-reply.ts';
 import { headOf, json } from '../server/replies/reply.ts';
@@ -28,7 +33,7 @@ export function addOrderRoutes(router: Router, orders: OrderOperations, guarded:
       'get',
       '/v1/refunds-due',
       guarded(async ({ query }) => {
-        const saleId = new URLSearchParams(query).get('saleId') ?? undefined;
+        const { saleId } = parseRefundsQuery(queryValues(query));
         return json(200, { orders: await orders.refundsDue(saleId) });
       }),
     );

@@ -157,6 +157,13 @@ onEachStore((stage) => {
     expect(await due(`?saleId=${await stage.sale()}`)).toEqual([]);
     const mistyped = await node.opsRequest('/v1/refunds-due?saleId=mistyped');
     expect(mistyped).toMatchObject({ status: 404, code: 'unknown_sale' });
+    // Otherwise the refunds of all sales would be taken for those of one.
+    const misspelt = await node.opsRequest(`/v1/refunds-due?sale=${saleId}`);
+    expect(misspelt).toMatchObject({
+      status: 400,
+      code: 'invalid_request',
+      body: { faults: [{ field: 'sale' }] },
+    });
     expect(await operate(node, orderId, 'refund')).toMatchObject({ status: 200, code: 'expired' });
     expect(await due()).toEqual([]);
     expect((await pay(node, orderId, 'ann')).body).toMatchObject({ code: 'expired', refundDue: false });
