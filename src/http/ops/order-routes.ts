@@ -17,10 +17,11 @@ import { headOf, json } from '../server/replies/reply.ts';
 import type { Router } from '../server/router.ts';
 import type { Action, Guarded } from './guard.ts';
 
-const CONTENT_TYPES: Readonly<Record<ExportFormat, string>> = {
-  csv: 'text/csv; charset=utf-8; header=present',
-  ndjson: 'application/x-ndjson',
-};
+/** RFC 4180 has a parameter that says whether a CSV begins with the names of its columns. One that continues another does not. */
+function contentType(format: ExportFormat, isContinued: boolean): string {
+  if (format === 'ndjson') return 'application/x-ndjson';
+  return `text/csv; charset=utf-8; header=${isContinued ? 'absent' : 'present'}`;
+}
 
 export function addOrderRoutes(router: Router, orders: OrderOperations, guarded: Guarded): void {
   router
@@ -49,7 +50,7 @@ export function addOrderRoutes(router: Router, orders: OrderOperations, guarded:
     '/v1/sales/:saleId/orders/export',
     guarded(async ({ id: saleId, query }) => {
       const { format, ...wanted } = parseOrderExport(queryValues(query));
-      const type = CONTENT_TYPES[format];
+      const type = contentType(format, wanted.after !== undefined);
       const list = (page: OrderQuery) => orders.listOrders(saleId, page);
       // An unknown sale, or a store that does not answer, must be told before the answer begins.
       await list({ ...wanted, limit: 1 });

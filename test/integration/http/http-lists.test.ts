@@ -87,8 +87,13 @@ onEachStore(
           .sort(),
       ).toEqual([ids[0], ids[2]].sort());
       const query = new URLSearchParams({ ...noted, format: 'csv' });
-      const { body } = await node.opsRequest(`/v1/sales/${saleId}/orders/export?${query}`);
-      expect((body as string).trim().split('\r\n')).toHaveLength(3);
+      const exported = (more = '') => node.opsRequest(`/v1/sales/${saleId}/orders/export?${query}${more}`);
+      const all = await exported();
+      expect((all.body as string).trim().split('\r\n')).toHaveLength(3);
+      expect(all.headers['content-type']).toBe('text/csv; charset=utf-8; header=present');
+      const rest = await exported(`&after=${[ids[0]!, ids[2]!].sort()[0]}`);
+      expect((rest.body as string).trim().split('\r\n')).toHaveLength(1);
+      expect(rest.headers['content-type']).toBe('text/csv; charset=utf-8; header=absent');
     });
 
     test('the reference still finds the orders of an erased buyer and of an archived sale', async () => {
