@@ -20,7 +20,7 @@ import { unitsTaken } from '../redis/take/redis-takes.ts';
 import { SegmentCache } from '../sale/segment-cache.ts';
 import { wantOf } from '../sale/transfer-plan.ts';
 import type { ClusterSight, Stock } from './cluster-sight.ts';
-import type { Primaries } from './primaries.ts';
+import { type Primaries, removedFrom } from './primaries.ts';
 import { type Refill, UNKNOWN_TOTAL } from './refill.ts';
 import { slotOf } from './slot.ts';
 
@@ -133,12 +133,10 @@ export class ClusterTakes implements TakeStore {
   follow(): void {
     const wanted = new Set(this.#parts.primaries.all());
     for (const url of wanted) this.#server(url);
-    for (const [url, server] of this.#servers) {
-      // The map is empty for a moment when all servers were lost at once: none of them was removed.
-      if (wanted.has(url) || wanted.size === 0) continue;
+    for (const url of removedFrom(wanted, this.#servers.keys())) {
       if (monotonicMs() < (this.#keptUntilMs.get(url) ?? 0)) continue;
       this.#keptUntilMs.delete(url);
-      server.close();
+      this.#servers.get(url)?.close();
       this.#servers.delete(url);
     }
   }

@@ -8,6 +8,15 @@ import { monotonicMs } from '../../lib/monotonic.ts';
 /** The map is refreshed at most this often, however many takes fail. */
 const REFRESH_MS = 100;
 
+/**
+ * Those of the servers that were removed from the cluster. If all servers are lost at once, the map is empty for a moment: then none of them
+ * was removed.
+ * @param all the servers in the map
+ */
+export function removedFrom(all: ReadonlySet<string>, servers: Iterable<string>): string[] {
+  return all.size === 0 ? [] : [...servers].filter((url) => !all.has(url));
+}
+
 export class Primaries {
   readonly #cluster: Cluster;
   readonly #url: string;
