@@ -26,6 +26,9 @@ export class LockMoved extends StockadeError {
   }
 }
 
+/** Why a lock was not acquired, or was lost. */
+export const LOCKS_CLOSED = 'the locks of this process were closed';
+
 /**
  * The lock was not acquired: the wait limit has passed, too many callers wait, or the locks were closed. Nothing is
  * held.

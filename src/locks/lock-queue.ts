@@ -15,7 +15,7 @@ import { monotonicMs } from '../lib/monotonic.ts';
 import { type Acquired, Holder, type HolderHost } from './holder.ts';
 import { isTemporary, LockCommands } from './lock-commands.ts';
 import type { LockConnection } from './lock-connection.ts';
-import { LockNotAcquired } from './lock-errors.ts';
+import { LOCKS_CLOSED, LockNotAcquired } from './lock-errors.ts';
 import type { LockHandle } from './lock-handle.ts';
 import type { LockKeys } from './lock-keys.ts';
 import { KEEP_MAX_MS, type LockTimes, RETRY_PAUSE_MS, YIELD_MS } from './lock-limits.ts';
@@ -97,13 +97,12 @@ export class LockQueue implements HolderHost {
   async close(): Promise<void> {
     this.#closed = true;
     this.#commands.close();
-    const closed = 'the locks of this process were closed';
-    this.#waiters.refuseAll(new LockNotAcquired(this.#name, closed));
+    this.#waiters.refuseAll(new LockNotAcquired(this.#name, LOCKS_CLOSED));
     await this.#work;
     const holder = this.#holder;
     if (!holder) return;
     holder.lease.end();
-    holder.handle.lose(closed);
+    holder.handle.lose(LOCKS_CLOSED);
     await this.#commands.giveBack(holder.owner, monotonicMs()).catch(() => {});
   }
 

@@ -33,7 +33,7 @@ import type { Redis } from 'ioredis';
 import { InvalidInput } from '../engine/errors.ts';
 import { clientsLike, connect, type IoredisClient, subscriberClient, takeClient } from '../redis/clients.ts';
 import { LockConnection } from './lock-connection.ts';
-import { LockNotAcquired } from './lock-errors.ts';
+import { LOCKS_CLOSED, LockNotAcquired } from './lock-errors.ts';
 import type { LockHandle } from './lock-handle.ts';
 import { lockKeys } from './lock-keys.ts';
 import { DEFAULT_TTL_MS, DEFAULT_WAIT_MS, type LockTimes, lockTimes, MAX_WAIT_MS } from './lock-limits.ts';
@@ -159,7 +159,7 @@ export class Locks {
   }
 
   async #wait(name: string, options: WaitOptions): Promise<LockHandle | undefined> {
-    if (this.#closed) throw new LockNotAcquired(name, 'the locks of this process were closed');
+    if (this.#closed) throw new LockNotAcquired(name, LOCKS_CLOSED);
     let queue = this.#queues.get(name);
     if (!queue) {
       queue = new LockQueue(name, lockKeys(name), {

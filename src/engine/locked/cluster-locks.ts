@@ -11,10 +11,10 @@
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { monotonicMs } from '../../lib/monotonic.ts';
-import { LockMoved, LockNotAcquired } from '../../locks/lock-errors.ts';
+import { LOCKS_CLOSED, LockMoved, LockNotAcquired } from '../../locks/lock-errors.ts';
 import type { LockHandle } from '../../locks/lock-handle.ts';
 import { Locks, type LocksOptions } from '../../locks/locks.ts';
-import type { Primaries } from '../cluster/primaries.ts';
+import { type Primaries, removedFrom } from '../cluster/primaries.ts';
 import { slotOf } from '../cluster/slot.ts';
 import type { SegmentRef } from '../contract.ts';
 import { NotExecuted } from '../errors.ts';
@@ -88,7 +88,7 @@ export class ClusterLocks implements SegmentLocks {
 
   async #locksOf(name: string): Promise<Locks> {
     // A lock may be looked for meanwhile. Nobody would close another connection.
-    if (this.#closed) throw new LockNotAcquired(name, 'the locks of this process were closed');
+    if (this.#closed) throw new LockNotAcquired(name, LOCKS_CLOSED);
     const url = this.#primaries.of(slotOf(name));
     if (url === undefined) throw new NotExecuted('no server of the cluster has this segment now');
     const known = this.#servers.get(url);
@@ -102,11 +102,9 @@ export class ClusterLocks implements SegmentLocks {
 
   #leaveRemoved(): void {
     const all = new Set(this.#primaries.all());
-    for (const [url, locks] of this.#servers) {
-      // The map is empty for a moment when all servers were lost at once: none of them was removed.
-      if (all.has(url) || all.size === 0) continue;
+    for (const url of removedFrom(all, this.#servers.keys())) {
+      void closeOpened(this.#servers.get(url)!);
       this.#servers.delete(url);
-      void closeOpened(locks);
     }
   }
 }
