@@ -14,7 +14,7 @@
  * Meanwhile readers see the units as "withdrawals under way". A sale has one withdrawal at a time.
  */
 import pLimit from 'p-limit';
-import type { Backend, SegmentSnapshot } from '../engine/contract.ts';
+import type { Backend } from '../engine/contract.ts';
 import { StaleGeneration, StockadeError } from '../engine/errors.ts';
 import type { Author } from '../engine/sale/author.ts';
 import { levelDown } from '../engine/sale/split-evenly.ts';
@@ -28,17 +28,16 @@ const PARALLEL_SEGMENTS = 16;
 /** Buyers take units meanwhile. So if too few are out, the segments are read again, up to this many times. */
 const MAX_REPEATS = 5;
 
-interface Request {
+interface Wanted {
   readonly saleId: string;
   readonly units: number;
-  readonly author: Author;
+  /** As for `transactionInTime`. */
   readonly latestMs: number | undefined;
 }
 
-interface Withdrawal {
+interface Withdrawal extends Wanted {
   readonly movement: Movement;
   readonly segments: number;
-  readonly wanted: number;
 }
 
 /**
@@ -54,14 +53,15 @@ export async function withdraw(
   author: Author,
   latestMs?: number,
 ): Promise<void> {
-  const withdrawal = await open(db, { saleId, units, author, latestMs });
+  const withdrawal = await open(db, { saleId, units, latestMs }, author);
   const remaining = await takeOut(backend, withdrawal);
-  if (remaining === undefined) return finish(db, withdrawal, latestMs);
+  if (remaining === undefined) return finish(db, withdrawal);
   await undoWithdrawal(db, backend, withdrawal.movement);
   throw new InsufficientStock(saleId, units, remaining);
 }
 
-async function open(db: Database, { saleId, units: wanted, author, latestMs }: Request): Promise<Withdrawal> {
+async function open(db: Database, wanted: Wanted, author: Author): Promise<Withdrawal> {
+  const { saleId, units, latestMs } = wanted;
   return transactionInTime(db, latestMs, async (trx) => {
     const { sale, generation, stock } = await lockSale(trx, saleId);
     const others = await readOpenMovements(trx, saleId);
@@ -71,28 +71,29 @@ async function open(db: Database, { saleId, units: wanted, author, latestMs }: R
         `another withdrawal from sale ${saleId} is under way: try again when it has ended`,
       );
     }
-    if (stock < wanted) throw new InsufficientStock(saleId, wanted, stock);
+    if (stock < units) throw new InsufficientStock(saleId, units, stock);
     const entry = { saleId, action: 'withdraw' as const, generation };
-    const id = await writeMovement(trx, { ...entry, detail: { wanted } }, author);
-    return { movement: { ...entry, id, units: 0 }, segments: sale.segments, wanted };
+    const id = await writeMovement(trx, { ...entry, detail: { wanted: units } }, author);
+    return { ...wanted, movement: { ...entry, id, units: 0 }, segments: sale.segments };
   });
 }
 
 /** @returns `undefined` if all units are out; else the units left in the whole sale, including those that are out or in transit */
 async function takeOut(
   backend: Backend,
-  { movement, segments, wanted }: Withdrawal,
+  { movement, segments, units }: Withdrawal,
 ): Promise<number | undefined> {
   const { saleId, generation, id } = movement;
   for (let repeats = 0; ; repeats++) {
     const snapshot = await backend.sales.snapshot(saleId, segments, generation);
+    const counters = snapshot.flatMap((segment) => segment.counters ?? []);
     // Rebuilt, or about to be: these segments say nothing about the units that the sale has left.
-    if (snapshot.some(({ counters }) => !counters)) throw new StaleGeneration(saleId, generation);
-    const left = snapshot.map(({ counters }) => counters!.left);
-    const out = snapshot.map((segment) => outFor(segment, id));
-    const missing = wanted - sum(out);
+    if (counters.length < segments) throw new StaleGeneration(saleId, generation);
+    const left = counters.map((counted) => counted.left);
+    const out = counters.map(({ withdrawal }) => (withdrawal.movement === id ? withdrawal.units : 0));
+    const missing = units - sum(out);
     if (missing <= 0) return undefined;
-    const inTransit = sum(snapshot.map(({ counters }) => counters!.inTransit));
+    const inTransit = sum(counters.map((counted) => counted.inTransit));
     if (sum(left) + inTransit < missing || repeats >= MAX_REPEATS) return sum(left) + sum(out) + inTransit;
     if (sum(left) < missing) {
       // A process may have died with them in transit, and no purchase or timer may come that finishes it.
@@ -112,15 +113,7 @@ async function takeOut(
   }
 }
 
-function outFor({ counters }: SegmentSnapshot, movement: string): number {
-  return counters?.withdrawal.movement === movement ? counters.withdrawal.units : 0;
-}
-
-async function finish(
-  db: Database,
-  { movement, wanted }: Withdrawal,
-  latestMs: number | undefined,
-): Promise<void> {
+async function finish(db: Database, { movement, units, latestMs }: Withdrawal): Promise<void> {
   const { id, saleId, generation } = movement;
   await transactionInTime(db, latestMs, async (trx) => {
     const row = await lockSale(trx, saleId);
@@ -128,7 +121,7 @@ async function finish(
       trx,
       `UPDATE stock_movements SET units = -?::bigint, applied_at = now()
        WHERE id = ? AND applied_at IS NULL AND detail->'undoing' IS NULL RETURNING id`,
-      [wanted, id],
+      [units, id],
     );
     if (done.length === 0 || row.generation !== generation) {
       throw new StockadeError(
@@ -136,7 +129,7 @@ async function finish(
         `sale ${saleId} was rebuilt, or this took too long; nothing was withdrawn: try again`,
       );
     }
-    await trx.raw('UPDATE sales SET stock = stock - ? WHERE id = ?', [wanted, saleId]);
+    await trx.raw('UPDATE sales SET stock = stock - ? WHERE id = ?', [units, saleId]);
   });
 }
 
