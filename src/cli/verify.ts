@@ -99,23 +99,20 @@ function parseSeconds(text: unknown): number {
 }
 
 async function verifySales(sales: SaleOperations, { saleId, repair }: Wanted): Promise<VerifyReport[]> {
+  const verify = (id: string) => sales.verify(id, repair ? { repair } : {});
+  if (saleId !== undefined) return [await verify(saleId)];
   const reports: VerifyReport[] = [];
-  const verify = async (id: string) => {
-    reports.push(await sales.verify(id, repair ? { repair } : {}));
-  };
-  if (saleId !== undefined) await verify(saleId);
-  else {
-    for await (const page of salePages((query) => sales.list(query), { limit: MAX_PAGE_SALES }))
-      for (const { id } of page.sales) {
-        try {
-          await verify(id);
-        } catch (error) {
-          // It was deleted since the page was read.
-          if (!(error instanceof UnknownSale)) throw error;
-        }
-      }
-  }
+  for await (const page of salePages((query) => sales.list(query), { limit: MAX_PAGE_SALES }))
+    for (const { id } of page.sales) {
+      const report = await verify(id).catch(ofDeletedSale);
+      if (report) reports.push(report);
+    }
   return reports;
+}
+
+/** A sale may be deleted after the page with it was read. */
+function ofDeletedSale(error: unknown): undefined {
+  if (!(error instanceof UnknownSale)) throw error;
 }
 
 /** Verifies until a signal. If a store or the node does not answer for a while, it prints that and tries again. */
