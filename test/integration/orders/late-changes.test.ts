@@ -1,20 +1,16 @@
 /** Each change of an order or a place that gets the lock of its row after its latest time is refused, and changes nothing. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { monotonicMs } from '../../../src/lib/monotonic.ts';
 import { changeOrder, expireOrders, settleLatePayment } from '../../../src/orders/order-changes.ts';
 import { editOrder } from '../../../src/orders/order-edits.ts';
 import { type Database, rows } from '../../../src/postgres/database.ts';
 import { acceptOffer } from '../../../src/queue/offers.ts';
 import { leaveQueue } from '../../../src/queue/places.ts';
 import { BY } from '../../support/author.ts';
-import { until } from '../../support/fixtures.ts';
+import { expectRefusedIfLate } from '../../support/shop/late-change.ts';
 import { QUEUE, queued } from '../../support/shop/queue.ts';
 import { Shop } from '../../support/shop/shop.ts';
 
 const ORDER = '1001';
-/** Long enough that a change is in Postgres by then, and waits. */
-const IN_TIME_MS = 2_000;
-
 let shop: Shop;
 let saleId: string;
 
@@ -79,18 +75,10 @@ const everything = () =>
 
 test.each(CHANGES)('%s', async (_, prepare, change) => {
   await prepare();
-  const before = await everything();
-  const lock = await shop.db.transaction();
-  await lock.raw('SELECT 1 FROM orders FOR UPDATE');
-  await lock.raw('SELECT 1 FROM places FOR UPDATE');
-  const latestMs = monotonicMs() + IN_TIME_MS;
-  const made = change(shop.db, latestMs).catch((error: unknown) => error);
-  await until(() => shop.isBlocked(), { what: 'it waits for the lock' });
-  await until(() => monotonicMs() > latestMs, { what: 'it is late' });
-  await lock.rollback();
-  expect(await made).toMatchObject({ code: 'timed_out' });
-  expect(await everything()).toEqual(before);
-  // In time it is made.
-  expect(await change(shop.db, monotonicMs() + 60_000)).toBeDefined();
-  expect(await everything()).not.toEqual(before);
+  await expectRefusedIfLate(shop, {
+    locked: ['orders', 'places'],
+    // Each tells what it has made.
+    change: async (latestMs) => expect(await change(shop.db, latestMs)).toBeDefined(),
+    everything,
+  });
 });

@@ -103,6 +103,19 @@ describe('to before the publication of its generation, after which it', () => {
   });
 });
 
+/** Expects that the order of a purchase in the middle of a rebuild was accepted, and gets into Postgres once sync runs. */
+async function expectSaved(saleId: string, late: Outcome | undefined): Promise<void> {
+  expect(late?.code).toBe('accepted');
+  const sync = await shop.startSync();
+  await sync.ready;
+  await until(async () => (await ordersOf(shop.databaseUrl, saleId)).has(idOf(late!)), {
+    what: 'the order is in Postgres',
+    timeoutMs: 10_000,
+  });
+  expect(sync.seen.losses).toEqual([]);
+  expect((await shop.service.verify(saleId)).findings).toEqual([]);
+}
+
 describe('to before the freeze, while it is rebuilt', () => {
   test.each(['sales.loadSegment', 'sales.loadHoldings', 'sales.publish'])(
     'before %s: an order that is taken then is not lost',
@@ -122,16 +135,7 @@ describe('to before the freeze, while it is rebuilt', () => {
         await selling;
       });
       await rebuildSale(shop.db, backend, id).catch(() => {});
-      const late = await selling;
-      expect(late?.code).toBe('accepted');
-      const sync = await shop.startSync();
-      await sync.ready;
-      await until(async () => (await ordersOf(shop.databaseUrl, id)).has(idOf(late!)), {
-        what: 'the order is in Postgres',
-        timeoutMs: 10_000,
-      });
-      expect(sync.seen.losses).toEqual([]);
-      expect((await shop.service.verify(id)).findings).toEqual([]);
+      await expectSaved(id, await selling);
     },
   );
 });
@@ -152,14 +156,6 @@ describe('to an older generation that sells, while it is rebuilt', () => {
       late = await (await shop.startEngine()).buy(id, 'anna', { awaitCommit: false });
     });
     await rebuildSale(shop.db, backend, id).catch(() => {});
-    expect(late?.code).toBe('accepted');
-    const sync = await shop.startSync();
-    await sync.ready;
-    await until(async () => (await ordersOf(shop.databaseUrl, id)).has(idOf(late!)), {
-      what: 'the order is in Postgres',
-      timeoutMs: 10_000,
-    });
-    expect(sync.seen.losses).toEqual([]);
-    expect((await shop.service.verify(id)).findings).toEqual([]);
+    await expectSaved(id, late);
   });
 });

@@ -1,7 +1,6 @@
 /** Each change of a sale that gets the lock of its row after its latest time is refused, and changes nothing. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { StockadeError } from '../../../src/engine/errors.ts';
-import { monotonicMs } from '../../../src/lib/monotonic.ts';
 import { BoundedOperations } from '../../../src/node/operations/bounded-operations.ts';
 import { openDatabase, rows } from '../../../src/postgres/database.ts';
 import { controlOffers } from '../../../src/queue/operators/offer-control.ts';
@@ -9,13 +8,10 @@ import { makeChange } from '../../../src/sales/sale-changes.ts';
 import { withdraw } from '../../../src/sales/withdrawal.ts';
 import { SaleService } from '../../../src/shop/sale-service.ts';
 import { BY } from '../../support/author.ts';
-import { until } from '../../support/fixtures.ts';
 import { TcpProxy } from '../../support/servers/network/tcp-proxy.ts';
+import { expectRefusedIfLate, IN_TIME_MS } from '../../support/shop/late-change.ts';
 import { QUEUE } from '../../support/shop/queue.ts';
 import { Shop } from '../../support/shop/shop.ts';
-
-/** Long enough that a change is in Postgres by then, and waits. */
-const IN_TIME_MS = 2_000;
 
 let shop: Shop;
 let saleId: string;
@@ -41,21 +37,7 @@ const everything = () =>
      UNION ALL SELECT to_jsonb(m) FROM stock_movements m`,
   );
 
-test.each(CHANGES)('%s', async (_, change) => {
-  const before = await everything();
-  const lock = await shop.db.transaction();
-  await lock.raw('SELECT 1 FROM sales FOR UPDATE');
-  const latestMs = monotonicMs() + IN_TIME_MS;
-  const made = change(latestMs).catch((error: unknown) => error);
-  await until(() => shop.isBlocked(), { what: 'it waits for the lock' });
-  await until(() => monotonicMs() > latestMs, { what: 'it is late' });
-  await lock.rollback();
-  expect(await made).toMatchObject({ code: 'timed_out' });
-  expect(await everything()).toEqual(before);
-  // In time it is made.
-  await change(monotonicMs() + 60_000);
-  expect(await everything()).not.toEqual(before);
-});
+test.each(CHANGES)('%s', (_, change) => expectRefusedIfLate(shop, { locked: ['sales'], change, everything }));
 
 test('a top-up whose COMMIT was held up until its operator was answered, and repeated it, counts once', async () => {
   await using proxy = await TcpProxy.start(Number(new URL(shop.databaseUrl).port));
