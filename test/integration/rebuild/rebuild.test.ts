@@ -533,12 +533,10 @@ describe('a rebuild that takes long', () => {
     const publish = sales.publish.bind(sales);
     let isEdited = false;
     // Once the segments are published, changes are carried out: their record is written before that of the publication.
-    vi.spyOn(
-      sales as unknown as { applyToSegments(): Promise<void> },
-      'applyToSegments',
-    ).mockImplementationOnce(async function (this: unknown, ...args: unknown[]) {
-      const apply = Object.getPrototypeOf(sales).applyToSegments as (...given: unknown[]) => Promise<void>;
-      await apply.apply(sales, args);
+    const steps = sales as unknown as { applyToSegments(...args: unknown[]): Promise<void> };
+    const apply = steps.applyToSegments.bind(sales);
+    vi.spyOn(steps, 'applyToSegments').mockImplementationOnce(async (...args) => {
+      await apply(...args);
       await shop.service.change(id, { action: 'edit', title: 'New' }, BY);
       isEdited = true;
     });
