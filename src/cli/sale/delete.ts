@@ -53,7 +53,7 @@ export const deleteSale: CommandSpec = {
     const { deleted, kept } = await withOperations({ config, log }, async ({ sales, orders }) => {
       const isDeleting = (await sales.deletion(saleId)).state === 'deleting';
       if (!isDeleting) await confirm(async () => told(await sales.show(saleId), file));
-      // The orders of a sale that is being deleted can't be read any more: whoever began has exported them.
+      // While a sale is being deleted, nobody can read its orders. The command that began the deletion has exported them.
       const kept = isDeleting ? undefined : file;
       if (kept !== file) note(`${saleId} is being deleted already: nothing is written to ${file}`);
       const exported = kept === undefined ? 0 : await exportTo(kept, sales, orders, saleId);

@@ -7,7 +7,7 @@
  * | before it has a connection | it does not begin after the latest time |
  * | by a lock, or in the network before its last statement | the last statement comes late, and all is rolled back |
  * | in the network between its last statement and the COMMIT | Postgres ends the session at the latest time, and rolls it back |
- * | after that | it holds its locks. A repetition waits for them, and sees what became of it |
+ * | after that | it holds its locks. A repetition waits for them |
  *
  * PGlite does not end sessions. Nothing lies between it and this process that could hold up a COMMIT.
  */
