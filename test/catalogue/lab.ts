@@ -33,6 +33,9 @@ let ordersNamed = 0;
 /** Most calls to a server on this machine are answered within so many turns of the event loop. */
 const SHORT_TURNS = 200;
 
+/** The labs' own in the run's Redis: each move of the time looks at all keys of a database. */
+const LAB_DATABASE = 9;
+
 export class Lab implements AsyncDisposable {
   readonly row: SellingRow;
   readonly sale: SaleSpec;
@@ -58,7 +61,7 @@ export class Lab implements AsyncDisposable {
     const { lockRedis, zookeeper, ...spec } = options;
     const stores: Stores = {
       keyPrefix: freshPrefix(),
-      redis: redisAdminUrl(),
+      redis: `${redisAdminUrl()}/${LAB_DATABASE}`,
       ...(row.stores.includes('postgres') && { postgres: await emptyDatabase() }),
       ...(lockRedis && { lockRedis }),
       ...(zookeeper && { zookeeper }),

@@ -9,7 +9,6 @@ import { b7, WATCHDOG_TTL_MS, WatchdogLocks } from '../../catalogue/locked/b7-wa
 import { b8 } from '../../catalogue/locked/b8-fencing-token.ts';
 import { LOCK_TTL_MS } from '../../catalogue/locked/lock.ts';
 import type { Point, SellingRow } from '../../catalogue/parts/contract.ts';
-import { redisAdminUrl } from '../support/fixtures.ts';
 import { allAtOnce, buyers, frozenHolder, lastUnit, slowHolder } from './interleavings.ts';
 import { byId, Lab, tally } from './lab.ts';
 
@@ -169,7 +168,7 @@ describe('B7', () => {
   test('gives a holder the lock again, and frees it after as many releases', async () => {
     await using lab = await Lab.open(b7);
     const setting = { steps: { at: () => undefined }, clock: lab.time.clock(), checkBuyer: async () => {} };
-    const locks = await WatchdogLocks.open(redisAdminUrl(), setting);
+    const locks = await WatchdogLocks.open(lab.stores.redis!, setting);
     const lock = lockOf(lab);
     try {
       const outer = await locks.acquire(lock)('ann');

@@ -1,20 +1,31 @@
 /**
  * Time that only the test moves, for the nodes and for the expiries in Redis alike.
  *
- * When it passes, timers of the nodes fire in order, and every key with an expiry comes as much nearer to it, or is
- * gone. Redis itself is asked to do that to its keys; nothing is read off the strategy's own idea of them. Real time
- * goes on underneath, and is a few milliseconds where a lock lives for seconds.
+ * When it passes, timers of the nodes fire in order, and keys that have expired by this time are gone. Redis is asked which
+ * expiries its keys have; nothing is read off the strategy's own idea of them. Real time goes on underneath, and expires
+ * nothing: at the first move after an expiry was set, the key's real expiry is put off, far beyond the test.
  */
 import type { Redis } from 'ioredis';
 import type { Clock } from '../../catalogue/parts/contract.ts';
 
 const START = Date.UTC(2026, 10, 27, 20);
 
-const SHORTEN_EXPIRIES = `
-for _, key in ipairs(redis.call('KEYS', ARGV[1] .. '*')) do
+/** Real expiries are put off by this much. No expiry of a strategy is half as long, so one that is shorter was set anew. */
+const PUT_OFF_MS = 1_000 * 3_600_000;
+
+/** A hash beside the keys has the time at which each of them expires. */
+const MOVE_EXPIRIES = `
+local prefix, now, later, put_off = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+local expiries = 'expiries of ' .. prefix
+for _, key in ipairs(redis.call('KEYS', prefix .. '*')) do
   local left = redis.call('PTTL', key)
-  if left >= 0 then redis.call('PEXPIRE', key, left - tonumber(ARGV[2])) end
+  if left >= 0 then
+    if left < put_off / 2 then redis.call('HSET', expiries, key, now + left) end
+    local expired = tonumber(redis.call('HGET', expiries, key)) <= later
+    redis.call('PEXPIRE', key, expired and 0 or put_off)
+  end
 end
+redis.call('PEXPIRE', expiries, put_off)
 `;
 
 interface Timer {
@@ -67,13 +78,15 @@ export class TestTime {
   }
 
   async #moveTo(time: number): Promise<void> {
-    const ms = time - this.now;
-    if (ms <= 0) return;
+    if (time <= this.now) return;
+    const before = this.now;
     this.now = time;
     // A server that the test has killed has no expiries.
     const alive = this.#servers.filter((server) => server.status === 'ready');
     await Promise.all(
-      alive.map((server) => server.eval(SHORTEN_EXPIRIES, 0, this.#keyPrefix, ms).catch(() => {})),
+      alive.map((server) =>
+        server.eval(MOVE_EXPIRIES, 0, this.#keyPrefix, before, time, PUT_OFF_MS).catch(() => {}),
+      ),
     );
   }
 }
