@@ -5,6 +5,7 @@ import { makeDraw } from '../../../src/queue/drawing.ts';
 import { readQueue } from '../../../src/queue/queue-state.ts';
 import { BY } from '../../support/author.ts';
 import { until } from '../../support/fixtures.ts';
+import { afterStatement } from '../../support/postgres/after-statement.ts';
 import { QUEUE, queued, untilStates } from '../../support/shop/queue.ts';
 import { Shop } from '../../support/shop/shop.ts';
 
@@ -75,12 +76,24 @@ test('a draw that takes long holds up no other sale', async () => {
   const { id: other } = await shop.sell({ stock: 1, ...QUEUE });
   await queued(shop, slow, ['anna', 'bert']);
   await shop.service.change(slow, { action: 'window', startsAt: Date.now() - 1 }, BY);
-  await using row = await shop.lockRow(slow);
-  const head = shop.startHead((await shop.startEngine()).take);
-  await until(() => shop.isBlocked(), { what: 'the draw waits' });
-  await queued(shop, other, ['carl']);
-  await untilStates(shop, other, { carl: 'offered' });
-  await row.unlock();
+  let isDrawing = false;
+  let goOn = () => {};
+  const mayGoOn = new Promise<void>((resolve) => {
+    goOn = resolve;
+  });
+  // Not held up by a lock on the sale's row: sync may need that row, too.
+  const db = afterStatement(shop.db, /SET entries = coalesce/, () => {
+    isDrawing = true;
+    return mayGoOn;
+  });
+  const head = shop.startHead((await shop.startEngine()).take, { db });
+  try {
+    await until(() => isDrawing, { what: 'the draw has begun' });
+    await queued(shop, other, ['carl']);
+    await untilStates(shop, other, { carl: 'offered' });
+  } finally {
+    goOn();
+  }
   await until(async () => (await readQueue(shop.db, slow))?.offersMade === 1, {
     what: 'an offer after the draw',
   });
