@@ -129,14 +129,15 @@ export class Transport {
     this.#codes = codes;
   }
 
-  /** @throws UnexpectedAnswer, the signal's reason */
+  /** @throws UnexpectedAnswer, the signal's reason, TypeError if the body has a value that JSON does not have */
   async call(request: Request): Promise<Answer> {
+    const body = encoded(request.body);
     // A slow route has its own time, which a shorter option must not cut: the change would end as `unknown`.
     const attemptMs = Math.max(this.#attemptMs, request.attemptMs ?? 0);
     const deadline = now() + Math.max(this.#options.deadlineMs ?? DEADLINE_MS, request.attemptMs ?? 0);
     let mayBeDone = false;
     for (let pauseMs = PAUSE_FIRST_MS; ; pauseMs = Math.min(pauseMs * PAUSE_FACTOR, PAUSE_MAX_MS)) {
-      const { answer, retryAfterMs } = await this.#ask(request, Math.min(attemptMs, deadline - now()));
+      const { answer, retryAfterMs } = await this.#ask(request, body, Math.min(attemptMs, deadline - now()));
       if (answer.ok) return answer;
       const { code } = answer.problem;
       const waitMs = Math.max(retryAfterMs, pauseMs * (0.5 + Math.random() / 2));
@@ -173,7 +174,11 @@ export class Transport {
     }
   }
 
-  async #ask(request: Request, limitMs: number): Promise<{ answer: Answer; retryAfterMs: number }> {
+  async #ask(
+    request: Request,
+    body: string | undefined,
+    limitMs: number,
+  ): Promise<{ answer: Answer; retryAfterMs: number }> {
     const { signal } = request;
     signal?.throwIfAborted();
     const controller = new AbortController();
@@ -185,7 +190,7 @@ export class Transport {
     );
     try {
       const url = this.#urlOf(request);
-      const response = await this.#send(url, request, controller.signal);
+      const response = await this.#send(url, request, controller.signal, body);
       const text = await response.text();
       const answer = this.#answerOf(url, response.status, text, request);
       return { answer, retryAfterMs: retryAfter(response) };
@@ -199,7 +204,12 @@ export class Transport {
     }
   }
 
-  async #send(url: string, { route, body, headers }: Request, signal: AbortSignal): Promise<Response> {
+  async #send(
+    url: string,
+    { route, headers }: Request,
+    signal: AbortSignal,
+    body?: string,
+  ): Promise<Response> {
     const { fetch = globalThis.fetch, headers: source } = this.#options;
     const given = typeof source === 'function' ? await unlessAborted(source(), signal) : source;
     return fetch(url, {
@@ -209,7 +219,7 @@ export class Transport {
         ...headers,
         ...(body !== undefined && { 'content-type': 'application/json' }),
       },
-      ...(body !== undefined && { body: JSON.stringify(body) }),
+      ...(body !== undefined && { body }),
       // After some redirects, `fetch` would send a GET instead of this request, and its answer would look like success.
       ...(route[0] !== 'GET' && { redirect: 'manual' }),
       signal,
@@ -250,6 +260,15 @@ export class Transport {
     ).toString();
     return `${this.#base}${path}${search && `?${search}`}`;
   }
+}
+
+/** `JSON.stringify` makes null of a number that is not finite, and the port would store that. */
+function encoded(body: unknown): string | undefined {
+  return JSON.stringify(body, (name, value: unknown) => {
+    if (typeof value === 'number' && !Number.isFinite(value))
+      throw new TypeError(`${name} is ${value}, which JSON does not have`);
+    return value;
+  });
 }
 
 /** The members of a text that is a JSON object, otherwise none. */

@@ -1,5 +1,6 @@
 /** Values of flags, and faults that name flags instead of the fields of the JSON. */
 import { InvalidInput } from '../../engine/errors.ts';
+import { parseExactly } from '../../lib/exact-json.ts';
 import type { CommandSpec } from './command.ts';
 
 /** Text that is not a number stays text: the schema then says what it must be. */
@@ -47,7 +48,7 @@ export async function namingFlags<T>(
 /** Returns text that is not JSON as it is: the schema then reports what is allowed. */
 export function parsedOrText(value: unknown): unknown {
   try {
-    return JSON.parse(String(value));
+    return parseExactly(String(value));
   } catch {
     return value;
   }

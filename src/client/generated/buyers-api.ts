@@ -197,7 +197,7 @@ export interface Operations {
       readonly quantity?: number | undefined;
       /** What the shop calls the order, only with PUBLIC_ORDER_NOTES=1. A repeated purchase keeps that of the first */
       readonly reference?: string | undefined;
-      /** What the shop notes with the order, only with PUBLIC_ORDER_NOTES=1: at most 4,096 bytes as JSON, nested at most 32 deep. A repeated purchase keeps that of the first */
+      /** What the shop notes with the order, only with PUBLIC_ORDER_NOTES=1: at most 4,096 bytes as JSON, nested at most 32 deep. Numbers that JavaScript would round are refused: whole ones beyond 2^53 - 1 and, as a rule, others of more than 15 digits. A repeated purchase keeps that of the first */
       readonly metadata?: Readonly<Record<string, unknown>> | undefined;
     };
     readonly answer: Placed;

@@ -29,7 +29,7 @@ export type NewSale = {
   readonly faceValueMinor?: number | undefined;
   readonly currency?: string | undefined;
   readonly shopId?: string | undefined;
-  /** At most 16,384 bytes as JSON, nested at most 32 deep */
+  /** At most 16,384 bytes as JSON, nested at most 32 deep. Numbers that JavaScript would round are refused: whole ones beyond 2^53 - 1 and, as a rule, others of more than 15 digits */
   readonly metadata?: Readonly<Record<string, unknown>> | undefined;
   /** Whether buyers need a place in a queue, and the order of the places: first come, first served, or shuffled when the window opens */
   readonly queue?: 'off' | 'fifo' | 'draw' | undefined;
@@ -87,7 +87,7 @@ export type SaleChange = {
   readonly priceMinor?: number | null | undefined;
   readonly faceValueMinor?: number | null | undefined;
   readonly currency?: string | null | undefined;
-  /** At most 16,384 bytes as JSON, nested at most 32 deep */
+  /** At most 16,384 bytes as JSON, nested at most 32 deep. Numbers that JavaScript would round are refused: whole ones beyond 2^53 - 1 and, as a rule, others of more than 15 digits */
   readonly metadata?: Readonly<Record<string, unknown>> | undefined;
   /** Why, for the ledger */
   readonly reason?: string | undefined;
@@ -609,7 +609,7 @@ export interface Operations {
   editOrder: {
     readonly body: {
       readonly reference?: string | null | undefined;
-      /** At most 4,096 bytes as JSON, nested at most 32 deep */
+      /** At most 4,096 bytes as JSON, nested at most 32 deep. Numbers that JavaScript would round are refused: whole ones beyond 2^53 - 1 and, as a rule, others of more than 15 digits */
       readonly metadata?: Readonly<Record<string, unknown>> | null | undefined;
       /** Why, for the ledger */
       readonly reason?: string | undefined;

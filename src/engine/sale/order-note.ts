@@ -8,7 +8,7 @@
  */
 import { z } from 'zod';
 import { text } from '../storable.ts';
-import { metadataOf } from './sale-json.ts';
+import { loggedMetadata, metadataOf } from './metadata.ts';
 
 const MAX_REFERENCE_CHARACTERS = 200;
 const MAX_METADATA_BYTES = 4_096;
@@ -43,6 +43,7 @@ const schema = z.strictObject({
 /** In the form of a `traceparent` (W3C Trace Context). */
 const TRACE = /^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;
 const inLog = schema.extend({
+  metadata: loggedMetadata(MAX_METADATA_BYTES).optional(),
   place: z.int().min(1).optional(),
   trace: z.string().regex(TRACE).optional(),
 });

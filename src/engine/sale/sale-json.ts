@@ -9,9 +9,10 @@ import {
   MAX_STOCK,
   SALE_ID_PATTERN,
 } from '../limits.ts';
-import { isStorable, text } from '../storable.ts';
+import { text } from '../storable.ts';
 import { reason } from './author.ts';
 import { time, whole } from './json-values.ts';
+import { metadataOf } from './metadata.ts';
 import {
   changedQueue,
   QUEUE_FIELDS,
@@ -22,39 +23,7 @@ import {
 
 const DEFAULT_SEGMENTS = 8;
 const MAX_METADATA_BYTES = 16 * 1_024;
-const MAX_METADATA_DEPTH = 32;
 const ID_FORM = `1 to ${MAX_SALE_ID_CHARACTERS} letters, digits, dots, dashes or underscores, beginning with a letter or digit`;
-
-/** Level by level, because recursion into thousands of levels would exhaust the stack. */
-function depthOf(value: unknown): number {
-  let depth = 0;
-  for (let level: unknown[] = [value]; level.length > 0 && depth <= MAX_METADATA_DEPTH; depth++) {
-    level = level.flatMap((item) => (typeof item === 'object' && item !== null ? Object.values(item) : []));
-  }
-  return depth;
-}
-
-function stringsOf(value: unknown): string[] {
-  if (typeof value === 'string') return [value];
-  if (typeof value !== 'object' || value === null) return [];
-  return Object.entries(value).flatMap(([key, item]) => [key, ...stringsOf(item)]);
-}
-
-/** An object of whatever the shop wants, of at most so many bytes as JSON. */
-export function metadataOf(maxBytes: number) {
-  return z
-    .record(z.string(), z.unknown(), { error: 'must be an object' })
-    .refine((value) => depthOf(value) <= MAX_METADATA_DEPTH, {
-      error: `must be nested at most ${MAX_METADATA_DEPTH} deep`,
-      abort: true,
-    })
-    .refine((value) => Buffer.byteLength(JSON.stringify(value)) <= maxBytes, {
-      error: `must have at most ${maxBytes} bytes as JSON`,
-    })
-    .refine((value) => stringsOf(value).every(isStorable), {
-      error: 'must hold well-formed text without NUL characters',
-    });
-}
 
 /** Fields that can be edited while the sale sells. */
 export const EDITABLE = {

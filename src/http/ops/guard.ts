@@ -2,6 +2,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { InvalidInput } from '../../engine/errors.ts';
 import { parseActor } from '../../engine/sale/author.ts';
+import { parseExactly } from '../../lib/exact-json.ts';
 import { unauthenticated } from '../identity/unauthenticated.ts';
 import type { Exchange, Handler } from '../server/exchange.ts';
 import type { PiecedReply, Reply } from '../server/replies/reply.ts';
@@ -86,7 +87,7 @@ async function answer(host: GuardHost, exchange: Exchange, action: () => ReturnT
 
 function parse(body: string): unknown {
   try {
-    return JSON.parse(body);
+    return parseExactly(body);
   } catch {
     throw new InvalidInput('the body is not valid', [{ field: 'body', problem: 'must be JSON' }]);
   }

@@ -2,7 +2,8 @@
 import { isOfferToken } from '../../admission/offer-token.ts';
 import type { Outcome, Purchase, PurchaseTrace } from '../../engine/contract.ts';
 import { RESERVED_PREFIXES } from '../../engine/limits.ts';
-import { encodeNote, faultsOf, NO_NOTE, withTrace } from '../../engine/sale/order-note.ts';
+import { encodeNote, faultsOf, NO_NOTE, type OrderNote, withTrace } from '../../engine/sale/order-note.ts';
+import { parseExactly } from '../../lib/exact-json.ts';
 import { monotonicMs } from '../../lib/monotonic.ts';
 import { type Authenticate, type Identity, refusal } from '../identity/identity.ts';
 import { type BodyReader, decode, type RefusedBody } from '../server/body.ts';
@@ -205,11 +206,13 @@ function parseWanted(text: string, { publicOrderNotes }: PurchaseHost): Wanted |
   if (typeof body === 'string') return body;
   const wrong = unknownField(body, FIELDS, 'an order');
   if (wrong !== undefined) return wrong;
-  const { quantity = 1, ...note } = body as { quantity?: unknown };
+  const { quantity = 1, ...others } = body as { quantity?: unknown };
   if (!Number.isSafeInteger(quantity) || (quantity as number) < 1)
     return 'quantity must be a whole number from 1';
-  if (Object.keys(note).length === 0) return { quantity: quantity as number, note: NO_NOTE };
+  if (Object.keys(others).length === 0) return { quantity: quantity as number, note: NO_NOTE };
   if (!publicOrderNotes) return NOTE_REFUSED;
+  const { reference, metadata } = parseExactly(text) as OrderNote;
+  const note = { reference, metadata };
   const [fault] = faultsOf(note);
   if (fault) return `${fault.field} ${fault.problem}`;
   return { quantity: quantity as number, note: encodeNote(note) };

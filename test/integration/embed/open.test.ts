@@ -66,6 +66,12 @@ describe('purchases', () => {
     );
     const faulty = shop.purchase({ saleId: 'web', buyerId: 'eve', reference: 'two\nlines' });
     await expect(faulty).rejects.toMatchObject({ name: 'InvalidInput' });
+    for (const value of [Number.NaN, 2 ** 53, 1n, new Date()]) {
+      const metadata = { value };
+      const bad = { name: 'InvalidInput', faults: [{ field: 'metadata' }] };
+      await expect(shop.purchase({ saleId: 'web', buyerId: 'eve', metadata })).rejects.toMatchObject(bad);
+      await expect(shop.sales.create({ id: 'bad', stock: 1, metadata })).rejects.toMatchObject(bad);
+    }
     const all: Order[] = [];
     for await (const order of shop.orders.export('web')) all.push(order);
     const [ann, bob] = ['ann', 'bob'].map((buyer) => all.find(({ buyerId }) => buyerId === buyer));

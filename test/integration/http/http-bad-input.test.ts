@@ -596,6 +596,14 @@ onStores((stage) => {
       expectProblem(await create(JSON.stringify({ ...good, id, ...fields })), 400, 'invalid_request');
     });
 
+    test('is refused with metadata of which a number would be rounded', async () => {
+      for (const number of ['1e400', '12345678901234567890', '1e-400']) {
+        const answer = await create(`{"id":"good","stock":1,"metadata":{"a":${number}}}`);
+        expectProblem(answer, 400, 'invalid_request');
+        expect(answer.body.faults).toMatchObject([{ field: 'metadata' }]);
+      }
+    });
+
     test('is refused if the sale would end before it starts', async () => {
       const [startsAt, endsAt] = ['2030-01-02T00:00:00Z', '2030-01-01T23:59:59+00:00'];
       for (const window of [
@@ -643,7 +651,7 @@ onStores((stage) => {
         stock: 2 ** 31,
         segments: 1_024,
         perBuyerLimit: 1_000,
-        metadata: { a: ['"\\'] },
+        metadata: JSON.parse('{"a":["\\"\\\\"],"__proto__":1,"b":-9007199254740991}'),
       };
       expect(await create(JSON.stringify(spec))).toMatchObject({ status: 201, body: spec });
       expect(await stage.node.buy(id, 'ann', { quantity: 1_000 })).toMatchObject({ status: 201 });

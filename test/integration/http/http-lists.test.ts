@@ -196,6 +196,7 @@ onEachStore(
         { reference: 'two\nlines' },
         { metadata: { text: 'x'.repeat(4_096) } },
         { metadata: [] },
+        { metadata: { a: 2 ** 53 } },
         { status: 'paid' },
       ])
         expect(await edit(bad), JSON.stringify(bad).slice(0, 40)).toMatchObject({ status: 400 });
@@ -235,6 +236,55 @@ onEachStore(
       });
       const { body: shown } = await asBuyer(node, `/v1/orders/${noted.orderId}`, 'ann');
       expect(JSON.stringify(shown)).not.toMatch(/cart-1/);
+    });
+
+    test('metadata comes back as it was given, or is refused: with a purchase, later, and by the command line', async () => {
+      const { node } = stage;
+      const saleId = await stage.sale();
+      const given = '{"b":{"__proto__":null},"__proto__":{"a":[0.1,9007199254740991]}}';
+      const rounded = ['{"a":1e400}', '{"a":12345678901234567890}', '{"a":[0.12345678901234567890]}'];
+      const url = `${node.publicUrl}/v1/sales/${saleId}/orders`;
+      const buy = async (metadata: string) => {
+        const body = `{"metadata":${metadata}}`;
+        const headers = {
+          'content-type': 'application/json',
+          'x-buyer-id': 'ann',
+          'idempotency-key': 'exact',
+        };
+        return (await fetch(url, { method: 'POST', body, headers })).json() as Promise<
+          Record<string, string>
+        >;
+      };
+      const edit = (id: string, metadata: string) =>
+        node.opsRequest(`/v1/orders/${id}`, { method: 'PATCH', body: `{"metadata":${metadata}}` });
+      const stored = async (id: string) =>
+        JSON.stringify((await node.opsRequest(`/v1/orders/${id}`)).body.metadata);
+      for (const bad of rounded) {
+        const refused = await buy(bad);
+        expect(refused, bad).toMatchObject({ code: 'invalid_request' });
+        expect(refused.detail).toMatch(/^metadata must hold only numbers/);
+      }
+      const orderId = (await buy(given)).orderId!;
+      expect(await stored(orderId)).toBe(given);
+      expect((await edit(orderId, '{"c":1}')).status).toBe(200);
+      for (const bad of rounded) {
+        const { status, body } = await edit(orderId, bad);
+        expect([status, body.faults], bad).toMatchObject([400, [{ field: 'metadata' }]]);
+      }
+      expect(await stored(orderId)).toBe('{"c":1}');
+      expect(JSON.stringify((await edit(orderId, given)).body.metadata)).toBe(given);
+      const env = { OPS_URL: node.opsUrl, OPS_TOKEN: node.opsToken };
+      const order = ['order', 'edit', orderId, '--json', '--metadata'];
+      const sale = ['sale', 'edit', saleId, '--json', '--metadata'];
+      for (const args of [order, sale]) {
+        for (const bad of rounded) {
+          const { exitCode, stderr } = await callCli([...args, bad], { env });
+          expect([exitCode, stderr], bad).toEqual([2, expect.stringContaining('--metadata must hold')]);
+        }
+        const { stdout } = await callCli([...args, given], { env });
+        expect(JSON.stringify(JSON.parse(stdout).metadata)).toBe(given);
+      }
+      expect(JSON.stringify((await node.ops.show(saleId)).metadata)).toBe(given);
     });
 
     test('the command line lists them too', async () => {

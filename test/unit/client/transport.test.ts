@@ -75,6 +75,17 @@ describe('a purchase', () => {
     expect(requests.map(({ method, url }) => `${method} ${url}`)).toContain('POST /v1/sales/web/orders');
   });
 
+  test.each([
+    ['a number that JSON does not have', Number.NaN, 'a is NaN, which JSON does not have'],
+    ['a bigint', 1n, /BigInt/],
+  ])('is not sent with %s in it', async (_, a, message) => {
+    const { buyer, operator, requests } = await scripted(PLACED);
+    const metadata = { deep: [{ a }] };
+    await expect(buyer().purchase({ saleId: 'web', metadata })).rejects.toThrow(message);
+    await expect(operator().createSale({ id: 'web', stock: 1, metadata })).rejects.toThrow(TypeError);
+    expect(requests).toEqual([]);
+  });
+
   test('that is refused is sent once, and its outcome has the members of the problem', async () => {
     const refused = { code: 'limit_reached', title: 'x', status: 409, limit: 1, orderIds: ['7'] };
     const { buyer, requests } = await scripted({ status: 409, body: refused });

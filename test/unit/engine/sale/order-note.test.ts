@@ -51,6 +51,12 @@ describe('a note', () => {
     expect(isNote(line)).toBe(line !== NO_NOTE);
   });
 
+  test('in the log may have a number that an older version has rounded; a new one is refused', () => {
+    const note = { metadata: { a: 12345678901234567000 } };
+    expect(isNote(encodeNote(note))).toBe(true);
+    expect(faultsOf(note)).toMatchObject([{ field: 'metadata' }]);
+  });
+
   test.each([
     'no JSON',
     '[]',
