@@ -7,7 +7,7 @@ import { loadConfig } from '../../config/load-config.ts';
 import { misspeltIn, misspeltText } from '../../config/misspelt.ts';
 import { groupOf, type Setting, type SettingName, settings, settingsFor } from '../../config/settings.ts';
 import { createLog } from '../../node/process/log.ts';
-import type { ExitCode } from '../terminal/explain.ts';
+import { type ExitCode, UsageError } from '../terminal/explain.ts';
 
 export interface Invocation {
   readonly config: Config;
@@ -69,6 +69,7 @@ export function addCommand(parent: Command, spec: CommandSpec, { env, finished }
   command.addHelpText('after', `\nExamples:\n${spec.examples.map((line) => `  ${line}\n`).join('')}`);
   return command.action(async (...params: unknown[]) => {
     const self = params.at(-1) as Command;
+    refuseEmpty(self);
     const options = self.opts<Record<string, unknown>>();
     // A wrong setting in the environment must not stop a command that uses none.
     const used = spec.settings.length === 0 ? {} : env;
@@ -79,6 +80,13 @@ export function addCommand(parent: Command, spec: CommandSpec, { env, finished }
       log.warn(`the environment variable ${misspelt.variable} ${misspeltText(misspelt)}`);
     finished(await spec.run({ config, log, json: options.json === true, args, options }));
   });
+}
+
+/** A node would say that it has no such route. @throws UsageError */
+function refuseEmpty({ registeredArguments, processedArgs }: Command): void {
+  const empty = registeredArguments.find((_, i) => processedArgs[i] === '');
+  if (empty)
+    throw new UsageError(`<${empty.name()}> is empty: if it is a variable of the shell, that is not set`);
 }
 
 function describe({ summary, details }: CommandSpec): string {

@@ -54,6 +54,13 @@ async function told(args: string) {
 
 test.each([
   ['sale top-up', "missing required argument 'sale'"],
+  ['sale show ""', '<sale> is empty: if it is a variable of the shell, that is not set'],
+  ['order show ""', '<id> is empty'],
+  ['order list ""', '<sale> is empty'],
+  ['order refunds-due ""', '<sale> is empty'],
+  ['verify ""', '<sale> is empty'],
+  ['recover "" --yes', '<sale> is empty'],
+  ['events resend ""', '<id> is empty'],
   ['sale top-up x', '--units is required: a whole number, from 1 to 2147483648'],
   ['sale top-up x --units 1.5', '--units must be a whole number from 1 to 2147483648'],
   ['sale top-up x 500', 'example: stockade sale top-up tickets --units 500'],
