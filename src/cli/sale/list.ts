@@ -8,6 +8,7 @@ import {
   type SalePage,
   salePages,
 } from '../../operations/sale-list.ts';
+import type { SaleStatus } from '../../operations/sale-operations.ts';
 import { type CommandSpec, QUIET, SALE_SETTINGS } from '../command/command.ts';
 import { namingFlags } from '../command/flags.ts';
 import { withOperations } from '../command/open-operations.ts';
@@ -37,59 +38,29 @@ export const listSales: CommandSpec = {
     const query = await namingFlags('the query', listSales, () =>
       parseSaleQuery({ state, archived, limit, after }),
     );
-    const show = json ? new JsonPages(all === true) : new TextPages(all === true);
+    const isAll = all === true;
+    const found: SaleStatus[] = [];
+    let isEmpty = true;
     await withOperations({ config, log }, async ({ sales }) => {
-      const pages = salePages((wanted) => sales.list(wanted), query);
-      for await (const page of pages) {
-        show.page(page);
-        if (all !== true) break;
+      for await (const page of salePages((wanted) => sales.list(wanted), query)) {
+        if (page.sales.length > 0) isEmpty = false;
+        if (!json) printPage(page, isAll);
+        else if (isAll) found.push(...page.sales);
+        else printJson(page);
+        if (!isAll) break;
       }
     });
-    show.end();
+    // All pages are one object. It is printed at the end: half of one would be no JSON.
+    if (json && isAll) printJson({ sales: found });
+    if (!json && isEmpty)
+      print(`There are no such sales. Create one: ${invokedAs()} sale create my-sale --stock 100`);
     return EXIT_OK;
   },
 };
 
-/** Each page as a table of its own, because it is printed before the next one is read. */
-class TextPages {
-  readonly #all: boolean;
-  #isEmpty = true;
-
-  constructor(all: boolean) {
-    this.#all = all;
-  }
-
-  page({ sales, next }: SalePage): void {
-    if (sales.length === 0) return;
-    this.#isEmpty = false;
-    print(saleTable(sales));
-    if (next !== undefined && !this.#all) print(`\nMore: --after ${next}, or --all`);
-  }
-
-  end(): void {
-    if (this.#isEmpty)
-      print(`There are no such sales. Create one: ${invokedAs()} sale create my-sale --stock 100`);
-  }
-}
-
-/** One object, whatever the number of pages. */
-class JsonPages {
-  readonly #all: boolean;
-  #before = '{"sales":[';
-
-  constructor(all: boolean) {
-    this.#all = all;
-  }
-
-  page(page: SalePage): void {
-    if (!this.#all) printJson(page);
-    else if (page.sales.length > 0) {
-      print(this.#before + page.sales.map((sale) => JSON.stringify(sale)).join(',\n'));
-      this.#before = ',';
-    }
-  }
-
-  end(): void {
-    if (this.#all) print(this.#before === ',' ? ']}' : `${this.#before}]}`);
-  }
+/** A table of its own, because it is printed before the next page is read. */
+function printPage({ sales, next }: SalePage, isAll: boolean): void {
+  if (sales.length === 0) return;
+  print(saleTable(sales));
+  if (next !== undefined && !isAll) print(`\nMore: --after ${next}, or --all`);
 }
