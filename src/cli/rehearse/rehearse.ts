@@ -23,13 +23,14 @@ import { checkRedis } from '../doctor/redis.ts';
 import { checkRuntime } from '../doctor/runtime.ts';
 import {
   describe,
+  EXIT_FAILED,
   EXIT_NO_GO,
   EXIT_OK,
   type ExitCode,
   NotConfirmed,
   UsageError,
 } from '../terminal/explain.ts';
-import { note, plural, print, printJson } from '../terminal/output.ts';
+import { note, plural, print, printJson, visible } from '../terminal/output.ts';
 import { type Interruption, watchSignals } from '../terminal/signals.ts';
 import { type Plan, planFrom, planOptions } from './crowd/plan.ts';
 import { ofChecks } from './report/judge.ts';
@@ -94,11 +95,11 @@ export const rehearse: CommandSpec = {
     try {
       if (options.clean === true) return await clean(invocation, plan, interruption);
       const report = await rehearsal(invocation, plan, token, interruption);
-      if (plan.report !== undefined) await writeFile(plan.report, reportPage(report));
       if (json) printJson(report);
       else print(reportText(report));
-      if (plan.report !== undefined) note(`The report is in ${plan.report}.`);
-      return report.go ? EXIT_OK : EXIT_NO_GO;
+      const isKept = plan.report === undefined || (await keep(plan.report, reportPage(report)));
+      if (!report.go) return EXIT_NO_GO;
+      return isKept ? EXIT_OK : EXIT_FAILED;
     } finally {
       interruption.release();
     }
@@ -133,6 +134,18 @@ async function refuseUnwritable(file: string): Promise<void> {
     await access(found ? file : dirname(file), constants.W_OK);
   } catch (error) {
     throw refused(describe(error));
+  }
+}
+
+/** The verdict was told before, so an error is only said: the disk may be full by now. @returns whether the report is in the file */
+async function keep(file: string, page: string): Promise<boolean> {
+  try {
+    await writeFile(file, page);
+    note(`The report is in ${file}.`);
+    return true;
+  } catch (error) {
+    note(`error: the report is not in ${visible(file)}: ${visible(describe(error))}`);
+    return false;
   }
 }
 

@@ -15,6 +15,7 @@ import { reportOf, reportText } from '../../../src/cli/rehearse/report/report.ts
 import { sizesOf } from '../../../src/cli/rehearse/report/size.ts';
 import { compareBooks } from '../../../src/cli/rehearse/stage/books.ts';
 import { type Look, readNode } from '../../../src/cli/rehearse/stage/watch.ts';
+import { callCli } from '../../support/cli/cli.ts';
 
 const plan = planFrom({ rate: '100', for: '2', stock: '10', buyers: '50' });
 
@@ -355,4 +356,14 @@ describe('the report', () => {
       /NaN|undefined/,
     );
   });
+});
+
+test('the verdict is told, even if the report can’t be written', async () => {
+  const env = { REDIS_URL: 'redis://127.0.0.1:1', DATABASE_URL: 'postgres://127.0.0.1:1/none' };
+  const { exitCode, stdout, stderr } = await callCli(['rehearse', '--json', '--report', '/dev/full'], {
+    env,
+  });
+  expect(JSON.parse(stdout)).toMatchObject({ go: false });
+  expect(stderr).toMatch(/error: the report is not in \/dev\/full: .*ENOSPC/);
+  expect(exitCode).toBe(3);
 });
