@@ -1,5 +1,7 @@
 import { once } from 'node:events';
 import { createWriteStream } from 'node:fs';
+import { open } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import { finished } from 'node:stream/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Option } from 'commander';
@@ -95,7 +97,21 @@ async function exportTo(
   const all = { saleId, committedOrders, wanted: {}, format: 'ndjson' } as const;
   for await (const piece of writeOrders(orders, all, out)) written += piece.orders;
   await finished(out.end());
+  await syncFolder(dirname(file));
   return written;
+}
+
+/** Errors of systems that can't open a folder, or can't sync one. */
+const NO_SYNC: readonly (string | undefined)[] = ['EISDIR', 'EACCES', 'EPERM', 'EBADF', 'EINVAL'];
+
+/** The stream has synced the file, but not its name: after a power cut, the file could be gone and its orders deleted. */
+async function syncFolder(folder: string): Promise<void> {
+  try {
+    const handle = await open(folder);
+    await handle.sync().finally(() => handle.close());
+  } catch (error) {
+    if (!NO_SYNC.includes((error as NodeJS.ErrnoException).code)) throw error;
+  }
 }
 
 type Deleted = Extract<Deletion, { state: 'deleted' }>;
