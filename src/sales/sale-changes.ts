@@ -17,7 +17,7 @@ import { despiteDeadlocks } from '../postgres/deadlock.ts';
 import { refuseBesideOlderNodes } from '../postgres/older-nodes.ts';
 import { type NewMovement, readWantedSegments, writeMovement } from './ledger.ts';
 import { changeQueue } from './queue-change.ts';
-import { readPresentSale, type SaleRow } from './sale-rows.ts';
+import { readPresentSale, type SaleRow, timestamp } from './sale-rows.ts';
 
 /**
  * All changes but a withdrawal, which begins in the backend (withdrawal.ts), and archiving, which is the end of a
@@ -142,20 +142,18 @@ async function setWindow(
     throw new InvalidInput('the change is not valid', [
       {
         field: change.endsAt === undefined ? 'startsAt' : 'endsAt',
-        problem: `must leave the end after the start; the window would be ${iso(startsAt)} to ${iso(endsAt)}`,
+        problem: `must leave the end after the start; the window would be ${timestamp(startsAt)} to ${timestamp(endsAt)}`,
       },
     ]);
   }
   if (startsAt === sale.startsAt && endsAt === sale.endsAt) return undefined;
   await trx.raw('UPDATE sales SET starts_at = ?, ends_at = ? WHERE id = ?', [
-    new Date(startsAt),
-    endsAt === undefined ? null : new Date(endsAt),
+    ...window(startsAt, endsAt),
     sale.id,
   ]);
-  const from = [iso(sale.startsAt), sale.endsAt === undefined ? null : iso(sale.endsAt)];
   return {
     action: 'window',
-    detail: { from, to: [iso(startsAt), endsAt === undefined ? null : iso(endsAt)] },
+    detail: { from: window(sale.startsAt, sale.endsAt), to: window(startsAt, endsAt) },
   };
 }
 
@@ -208,4 +206,7 @@ async function resize(trx: Knex.Transaction, { sale, state }: SaleRow, to: numbe
   return from === to ? undefined : { action: 'resize', detail: { from, to } };
 }
 
-const iso = (ms: number) => new Date(ms).toISOString();
+const window = (startsAt: number, endsAt: number | undefined) => [
+  timestamp(startsAt),
+  endsAt === undefined ? null : timestamp(endsAt),
+];

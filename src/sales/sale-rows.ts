@@ -85,8 +85,8 @@ export async function insertSale(db: Knex, sale: Sale, { actor, reason }: Author
       sale.segments,
       sale.perBuyerLimit,
       sale.requireToken,
-      new Date(sale.startsAt),
-      sale.endsAt === undefined ? null : new Date(sale.endsAt),
+      timestamp(sale.startsAt),
+      sale.endsAt === undefined ? null : timestamp(sale.endsAt),
       sale.payWithinSeconds ?? null,
       sale.priceMinor ?? null,
       sale.faceValueMinor ?? null,
@@ -107,6 +107,9 @@ export async function insertSale(db: Knex, sale: Sale, { actor, reason }: Author
   );
   return inserted.length === 1;
 }
+
+/** For Postgres. Of a `Date`, pg sends the local time with a zone in whole minutes, which is not exact for times long ago. */
+export const timestamp = (ms: number) => new Date(ms).toISOString();
 
 /** A sale's initial settings, for the ledger: all but its id and the metadata. */
 export function settingsOf(sale: Sale): Readonly<Record<string, unknown>> {

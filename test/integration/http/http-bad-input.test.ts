@@ -560,6 +560,8 @@ onStores((stage) => {
       ['startsAt', '2030-02-30T00:00:00Z'],
       ['startsAt', 1_900_000_000_000],
       ['startsAt', null],
+      ['startsAt', '0000-12-31T23:59:59Z'],
+      ['endsAt', '9999-12-31T23:59:59-01:00'],
       ['endsAt', '2020-01-01T00:00:00Z'],
       ['endsAt', '2030-01-01T00:00:00'],
       ['payWithinSeconds', 0],

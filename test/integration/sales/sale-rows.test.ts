@@ -1,5 +1,5 @@
 /** Rows of sales: what is written is read again, and each list has its sales in their order, and no others. */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { Sale } from '../../../src/engine/contract.ts';
 import { SaleArchived, UnknownSale } from '../../../src/operations/sale-operations.ts';
 import { rows } from '../../../src/postgres/database.ts';
@@ -51,6 +51,17 @@ describe('a sale', () => {
     expect(await insertSale(shop.db, { ...sale, stock: 9 }, BY)).toBe(false);
     expect(await readSale(shop.db, sale.id)).toEqual(row);
     expect(await rows(shop.db, `${movements} WHERE sale_id = ?`, [sale.id])).toHaveLength(1);
+  });
+
+  test('has the times that it was given, also where clocks once were not whole minutes off', async () => {
+    vi.stubEnv('TZ', 'Europe/Amsterdam');
+    onTestFinished(() => {
+      vi.unstubAllEnvs();
+    });
+    const [startsAt, endsAt] = [Date.parse('0001-01-01T00:00:00Z'), Date.parse('9999-12-31T23:59:59.999Z')];
+    const sale = aSale({ startsAt, endsAt });
+    await insertSale(shop.db, sale, BY);
+    expect((await readKnownSale(shop.db, sale.id)).sale).toEqual(sale);
   });
 
   test('is not found without a row, under an id that no sale can have, and while it is deleted', async () => {

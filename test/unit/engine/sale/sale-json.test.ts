@@ -87,6 +87,9 @@ describe('is refused', () => {
       { endsAt: '2026-11-27T20:00:00' },
       'endsAt: must be a time in ISO 8601 with zone, such as 2026-11-27T20:00:00+01:00',
     ],
+    [{ startsAt: '0000-12-31T23:59:59.999Z' }, 'startsAt: must be in the years 1 to 9999, in UTC'],
+    [{ startsAt: '0001-01-01T00:00:00+00:01' }, 'startsAt: must be in the years 1 to 9999, in UTC'],
+    [{ endsAt: '9999-12-31T23:59:59-00:01' }, 'endsAt: must be in the years 1 to 9999, in UTC'],
     [{ endsAt: new Date(NOW).toISOString() }, 'endsAt: must be after startsAt'],
     [{ requireToken: 'no' }, 'requireToken: must be true or false'],
     [{ metadata: [] }, 'metadata: must be an object'],
@@ -114,6 +117,7 @@ it.each([
   { metadata: { a: 'x'.repeat(16_376) } },
   { title: 'x'.repeat(200), stock: 2_147_483_648 },
   { endsAt: new Date(NOW + 1).toISOString() },
+  { startsAt: '0001-01-01T00:00:00Z', endsAt: '9999-12-31T23:59:59.999Z' },
 ])('is taken at its bounds', (fields) => {
   expect(faultsWith(fields)).toBeUndefined();
 });
