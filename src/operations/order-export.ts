@@ -98,17 +98,22 @@ const jsonLine = (order: Order) => `${JSON.stringify(order)}\n`;
 
 const csvLine = (order: Order) => `${COLUMNS.map((name) => csvCell(order[name])).join()}\r\n`;
 
-/** What a spreadsheet takes for the beginning of a formula. */
-const FORMULA = /^[=+\-@\t\r]/;
+/**
+ * Where a spreadsheet could take what follows for a formula: at the beginning, and behind a semicolon. In many countries a
+ * spreadsheet splits the lines of a CSV at semicolons, whatever is quoted between commas.
+ */
+const FORMULA = /(^|;)(?=[\s"]*[=+\-@＝＋－＠]|[\t\r\n])/g;
 const TO_BE_QUOTED = /[",\r\n]/;
 
 /**
- * RFC 4180. A spreadsheet would execute a cell that looks like a formula, and a buyer chooses its id: such a cell gets an
- * apostrophe in front. By hand, because this is all that a library would do here.
+ * RFC 4180. A spreadsheet would execute what looks like a formula, and a buyer chooses its id: a text gets an apostrophe there.
+ * In JSON, the semicolon is written as an escape, which means the same. By hand, because this is all that a library would do here.
  */
 export function csvCell(value: unknown): string {
   if (value === undefined) return '';
-  const text = typeof value === 'string' ? value : JSON.stringify(value);
-  const harmless = typeof value === 'string' && FORMULA.test(text) ? `'${text}` : text;
+  const harmless =
+    typeof value === 'string'
+      ? value.replace(FORMULA, "$1'")
+      : JSON.stringify(value).replace(FORMULA, (_, before: string) => before && '\\u003b');
   return TO_BE_QUOTED.test(harmless) ? `"${harmless.replaceAll('"', '""')}"` : harmless;
 }

@@ -15,11 +15,29 @@ test.each([
   ['@sum', "'@sum"],
   ['=a,"b"', '"\'=a,""b"""'],
   ['\tx', "'\tx"],
+  ['\rx', '"\'\rx"'],
+  ['\nx', '"\'\nx"'],
+  [' =1', "' =1"],
+  ['＝1', "'＝1"],
+  ['a;b;', 'a;b;'],
+  ['a;=1+1;b', "a;'=1+1;b"],
+  ['=1;-2;@3', "'=1;'-2;'@3"],
+  ['a; "=1&"";b', '"a;\' ""=1&"""";b"'],
+  ['a;b=1', 'a;b=1'],
   [undefined, ''],
   [true, 'true'],
   [-1, '-1'],
+  [{ a: '=1;b' }, '"{""a"":""=1;b""}"'],
+  [{ a: 'x;=1;-2' }, '"{""a"":""x\\u003b=1\\u003b-2""}"'],
 ])('the cell of %j', (value, cell) => {
   expect(csvCell(value)).toBe(cell);
+});
+
+test('metadata in a cell is the same JSON, whatever a spreadsheet would do with its text', () => {
+  const metadata = { ';=1': ['a;"=1&"";b', '; @x', ';\t'], n: -1 };
+  const cell = csvCell(metadata);
+  expect(JSON.parse(cell.slice(1, -1).replaceAll('""', '"'))).toEqual(metadata);
+  expect(cell).not.toMatch(/;[\s"]*[=+@-]/);
 });
 
 async function exported(format: 'csv' | 'ndjson', after?: string) {
