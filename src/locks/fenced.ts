@@ -23,7 +23,10 @@ export function lockKey(name: string): string {
   return /\{[^}]+\}/.test(name) ? name : `{${name}}`;
 }
 
+/** What the key of a lock's newest token ends with. */
+export const FENCE = ':fence';
+
 /** The key of the lock's newest token, in the same slot as the lock. */
 export function fenceKey(name: string): string {
-  return `${lockKey(name)}:fence`;
+  return `${lockKey(name)}${FENCE}`;
 }

@@ -55,7 +55,8 @@ export class LockHandle {
   }
 
   /**
-   * Releases the lock, or one of several holds. Resolves when Redis has confirmed it, or when the ttl is over.
+   * Releases the lock, or one of several holds. Resolves when Redis has confirmed it, or when the ttl is over; if the
+   * locks are closed meanwhile, after one more attempt at most.
    * @throws LockLost if the lock was lost before: work done under it was not protected to the end
    */
   async release(): Promise<void> {

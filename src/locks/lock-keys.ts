@@ -1,5 +1,5 @@
 import { InvalidInput } from '../engine/errors.ts';
-import { fenceKey, lockKey } from './fenced.ts';
+import { FENCE, fenceKey, lockKey } from './fenced.ts';
 import { MAX_NAME_CHARACTERS } from './lock-limits.ts';
 
 /** The keys of a lock. They share a hash tag, so that one script may use them all, in a cluster too. */
@@ -12,10 +12,16 @@ export interface LockKeys {
 
 /** A hash tag in the name puts the lock in the slot of the data that it protects. @throws InvalidInput */
 export function lockKeys(name: string): LockKeys {
-  if (name === '' || name.length > MAX_NAME_CHARACTERS) {
-    const problem = `has ${name.length} characters, but must have 1 to ${MAX_NAME_CHARACTERS}`;
-    throw new InvalidInput('the name of the lock is not valid', [{ field: 'name', problem }]);
-  }
+  if (name === '' || name.length > MAX_NAME_CHARACTERS)
+    throw invalidName(`has ${name.length} characters, but must have 1 to ${MAX_NAME_CHARACTERS}`);
   const lock = lockKey(name);
+  if (lock.endsWith(FENCE))
+    throw invalidName(
+      `must not end with "${FENCE}": that is the fence of ${lock.slice(0, -FENCE.length)}, another lock`,
+    );
   return { lock, fence: fenceKey(name), channel: `${lock}:released` };
+}
+
+function invalidName(problem: string): InvalidInput {
+  return new InvalidInput('the name of the lock is not valid', [{ field: 'name', problem }]);
 }

@@ -73,6 +73,7 @@ describe('a lock', () => {
   test.each([
     ['', /0 characters/],
     ['x'.repeat(513), /513 characters/],
+    ['{concert:3}:fence', /must not end with ":fence": that is the fence of \{concert:3\}/],
   ])('can’t be named %j', async (name, message) => {
     const locks = await stage.process();
     await expect(locks.lock(name)).rejects.toThrow(InvalidInput);
@@ -401,6 +402,16 @@ describe('the end of a process', () => {
     expect(held.signal.reason).toBeInstanceOf(LockLost);
     expect((await elsewhere).held).toBe(true);
     await expect(one.lock(name)).rejects.toThrow(LockNotAcquired);
+  });
+
+  test('does not cut off a release under way: the lock is free', async () => {
+    const locks = await stage.process();
+    const name = stage.name();
+    const held = await locks.lock(name);
+    const released = held.release();
+    await locks.close();
+    await released;
+    await untilTurned(async () => (await stage.owner(name)) === null, 'the lock is free');
   });
 
   test('ends an attempt under way, and releases what it acquires', async () => {

@@ -30,6 +30,13 @@ describe('the keys of a lock', () => {
   });
 });
 
+it('can’t be the fence of another lock: each of the two would change the other', () => {
+  expect(() => lockKeys(fenceKey('row'))).toThrow(
+    'name must not end with ":fence": that is the fence of {row}, another lock',
+  );
+  expect(lockKeys('row:fence').lock).toBe('{row:fence}');
+});
+
 describe('the times of a lock', () => {
   it.each([
     [100, { ttlMs: 100, renewEveryMs: 100 / 3, answerWithinMs: 25, trustMs: 90 }],
