@@ -11,6 +11,8 @@ export default defineConfig({
     ...(process.env.MUTANTS_STORES === undefined
       ? {}
       : { globalSetup: ['test/mutants/copies/global-setup.ts'] }),
+    // Verdicts are kept, and a later run would take one of the release tier for its own.
+    env: { TEST_TIER: 'test' },
     setupFiles: ['test/mutants/copies/record-reach.ts'],
     testTimeout: 200_000,
     hookTimeout: 200_000,
