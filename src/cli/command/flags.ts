@@ -1,6 +1,6 @@
 /** Values of flags, and faults that name flags instead of the fields of the JSON. */
 import { InvalidInput } from '../../engine/errors.ts';
-import { parseExactly } from '../../lib/exact-json.ts';
+import { parseExactly } from '../../engine/sale/exact-json.ts';
 import type { CommandSpec } from './command.ts';
 
 /** Text that is not a number stays text: the schema then says what it must be. */

@@ -2,7 +2,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { InvalidInput } from '../../engine/errors.ts';
 import { parseActor } from '../../engine/sale/author.ts';
-import { parseExactly } from '../../lib/exact-json.ts';
+import { parseExactly } from '../../engine/sale/exact-json.ts';
 import { unauthenticated } from '../identity/unauthenticated.ts';
 import type { Exchange, Handler } from '../server/exchange.ts';
 import type { PiecedReply, Reply } from '../server/replies/reply.ts';

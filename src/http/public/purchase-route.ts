@@ -2,8 +2,8 @@
 import { isOfferToken } from '../../admission/offer-token.ts';
 import type { Outcome, Purchase, PurchaseTrace } from '../../engine/contract.ts';
 import { RESERVED_PREFIXES } from '../../engine/limits.ts';
+import { parseExactly } from '../../engine/sale/exact-json.ts';
 import { encodeNote, faultsOf, NO_NOTE, type OrderNote, withTrace } from '../../engine/sale/order-note.ts';
-import { parseExactly } from '../../lib/exact-json.ts';
 import { monotonicMs } from '../../lib/monotonic.ts';
 import { type Authenticate, type Identity, refusal } from '../identity/identity.ts';
 import { type BodyReader, decode, type RefusedBody } from '../server/body.ts';

@@ -4,7 +4,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { beforeEach, expect, onTestFinished, test, vi } from 'vitest';
+import { beforeAll, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
 import { parseSale, saleToJson } from '../../../src/engine/sale/sale-json.ts';
 import { callCli } from '../../support/cli/cli.ts';
 
@@ -15,6 +15,11 @@ vi.mock('node:fs/promises', async (original) => {
 
 const realOpen = vi.mocked(open).getMockImplementation()!;
 let done: string[];
+
+// To load all commands takes longer than a test may.
+beforeAll(async () => {
+  await callCli(['nonsense']);
+}, 60_000);
 
 beforeEach(() => {
   done = [];

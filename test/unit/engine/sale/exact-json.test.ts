@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { parseExactly } from '../../../src/lib/exact-json.ts';
+import { parseExactly } from '../../../../src/engine/sale/exact-json.ts';
 
 test.each([
   '{}',
