@@ -20,7 +20,9 @@ export type NewSale = {
   readonly stock: number;
   readonly title?: string | undefined;
   readonly segments?: number | undefined;
+  /** In the years 1 to 9999 of UTC */
   readonly startsAt?: string | undefined;
+  /** In the years 1 to 9999 of UTC */
   readonly endsAt?: string | undefined;
   readonly perBuyerLimit?: number | undefined;
   readonly requireToken?: boolean | undefined;
@@ -58,7 +60,9 @@ export type SaleChange = {
   readonly reason?: string | undefined;
 } | {
   readonly action: 'window';
+  /** In the years 1 to 9999 of UTC */
   readonly startsAt?: string | undefined;
+  /** In the years 1 to 9999 of UTC */
   readonly endsAt?: string | null | undefined;
   readonly reason?: string | undefined;
 } | {
