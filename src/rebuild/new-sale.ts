@@ -14,7 +14,7 @@ import type { Author } from '../engine/sale/author.ts';
 import { type Database, rows } from '../postgres/database.ts';
 import { decodeSale, insertSale, type RawSale, type SaleRow } from '../sales/sale-rows.ts';
 import { loadSegments } from './load.ts';
-import { publish } from './rebuild.ts';
+import { publishNew } from './rebuild.ts';
 
 /** @returns `undefined` if a sale with this id exists, which is left unchanged */
 export function insertNewSale(db: Database, sale: Sale, author: Author): Promise<SaleRow | undefined> {
@@ -46,5 +46,5 @@ async function beginFirstGeneration(trx: Knex.Transaction, saleId: string): Prom
 /** @param row a sale that `insertNewSale` has inserted @throws StaleGeneration if it was rebuilt meanwhile */
 export async function buildNewSale(db: Database, backend: Backend, row: SaleRow): Promise<void> {
   await loadSegments(backend, row, () => 'none');
-  await publish(db, backend, row);
+  await publishNew(db, backend, row);
 }

@@ -2,7 +2,7 @@
  * Builds a sale's state in the backend from Postgres: at its creation, at the start of an in-process backend, when
  * the backend has lost data, and for a resize.
  *
- *   freeze -> salvage -> next generation -> load -> publish
+ *   freeze -> salvage -> next generation -> clear -> load -> publish
  *
  * What each step does, what is left if the process dies, and why two rebuilds at once do no harm:
  * docs/internals/rebuild.md.
@@ -11,9 +11,10 @@
  * being loaded it is removed (docs/internals/leaving.md). An archived sale that the backend has again, because it was
  * restored from a copy or the process that archived it has died, leaves once more.
  *
- * The next generation may have another number of segments. The old number, by which the old segments are frozen and
- * salvaged, is in the backend's record until the publication. Segments beyond the new number are removed before the
- * publication: if the process dies between the two, the record still has the old number.
+ * The next generation may have another number of segments. Those beyond the new number are surplus. They are removed
+ * (cleared) once they are salvaged, before anything is loaded. If one is there later, it went back to before that, and may have
+ * sold: then the sale is not published, and the next rebuild salvages it. So a rebuild freezes and salvages whatever segments
+ * the backend has, of whatever generation, besides those that Postgres and the backend's record name.
  */
 import { isDeepStrictEqual } from 'node:util';
 import type { Knex } from 'knex';
@@ -97,6 +98,7 @@ export async function rebuildSale(
   let heads: Salvage['heads'] = [];
   for (const logs of isNew ? [] : await logsOf(db, backend, before)) {
     await backend.sales.freeze(saleId, logs.segments, logs.generation);
+    if (logs.isOfDeleted) continue;
     const salvaged = await salvage(db, backend, before, logs, {
       rejected: (rejection) => witness.rejected(rejection),
       logsDone: (done) => progress({ step: 'salvage', done, total: logs.segments }),
@@ -110,18 +112,19 @@ export async function rebuildSale(
   );
   for (const loss of losses) witness.ordersLost(loss);
   if (archiving) {
-    await backend.sales.archive({ saleId, generation: row.generation });
+    await backend.sales.archive({ saleId, generation: row.generation }, 'idle');
     await closeArchive(db, saleId);
     return { generation: row.generation, salvagedOrders, loadedBuyers: 0 };
   }
+  if (isNew) {
+    await loadSegments(backend, row, () => 'none');
+    await publishNew(db, backend, row, progress);
+    return { generation: row.generation, salvagedOrders, loadedBuyers: 0 };
+  }
+  await backend.sales.removeSegments({ saleId, generation: row.generation }, row.sale.segments, 'idle');
   // A draft names buyers who are erased now. Loading without it removes it from the backend.
   const fits = draft?.segments === row.sale.segments && !hasErased;
   const drafted = fits ? await finishDraft(db, backend, row, draft) : undefined;
-  if (isNew) {
-    await loadSegments(backend, row, () => 'none');
-    await publish(db, backend, row, progress);
-    return { generation: row.generation, salvagedOrders, loadedBuyers: 0 };
-  }
   await loadSegments(backend, row, drafted && ((segment) => stampOf(drafted, segment)));
   const loadedBuyers = await loadAndPublish(db, backend, row, drafted ? AFTER_ALL_IDS : '', progress);
   return { generation: row.generation, salvagedOrders, loadedBuyers: loadedBuyers + (drafted?.buyers ?? 0) };
@@ -129,7 +132,8 @@ export async function rebuildSale(
 
 /**
  * How far a rebuild that was not finished has loaded this generation; `undefined` if there is no such rebuild. If the generation
- * was published before, the backend has come back from a copy of the time before that: its units were sold since.
+ * was published before, the backend has come back from a copy of the time before that: its units were sold since. If there are
+ * surplus segments, one may have sold since it was salvaged, or nobody has salvaged it.
  */
 async function loadedByUnfinished(
   db: Database,
@@ -139,7 +143,11 @@ async function loadedByUnfinished(
 ): Promise<string | undefined> {
   if (generation === 0 || (await backend.sales.read(sale.id))?.generation === generation) return undefined;
   if (newest.some(({ seq }) => seq > 0) || (await wasPublished(db, sale.id, generation))) return undefined;
-  return backend.sales.loadedUpTo({ saleId: sale.id, generation }, sale.segments);
+  const [upTo, surplus] = await Promise.all([
+    backend.sales.loadedUpTo({ saleId: sale.id, generation }, sale.segments),
+    backend.sales.olderSegments({ saleId: sale.id, generation }, sale.segments),
+  ]);
+  return surplus.length > 0 ? undefined : upTo;
 }
 
 /**
@@ -159,16 +167,35 @@ async function wasPublished(db: Database, saleId: string, generation: number): P
   return found!.was;
 }
 
+interface LogsToSalvage extends Logs {
+  /** They are those of a deleted sale with the same id: frozen, so that they can be removed, and not salvaged. */
+  readonly isOfDeleted: boolean;
+}
+
 /**
- * The logs to salvage, the newest generation last. A backend that was restored from a copy may sell in an older
- * generation than Postgres has: its logs count too, unless they are those of a deleted sale with the same id.
+ * The logs to salvage. A backend that has gone back may sell in an older generation than Postgres has: its logs count too.
+ *
+ * The newest generation comes last: to freeze a segment in a generation throws away what it has of an older one, which must be
+ * salvaged by then.
  */
-async function logsOf(db: Database, backend: Backend, { sale, generation }: SaleRow): Promise<Logs[]> {
-  const record = await backend.sales.read(sale.id);
-  const newest = { generation, segments: sale.segments };
-  if (!record || record.generation >= generation) return [newest];
-  if (record.generation <= (await readDeletedGeneration(db, sale.id))) return [newest];
-  return [{ generation: record.generation, segments: record.sale.segments }, newest];
+async function logsOf(
+  db: Database,
+  backend: Backend,
+  { sale, generation }: SaleRow,
+): Promise<readonly LogsToSalvage[]> {
+  const [record, found] = await Promise.all([
+    backend.sales.read(sale.id),
+    backend.sales.olderSegments({ saleId: sale.id, generation: generation + 1 }, 0),
+  ]);
+  const segments = new Map([[generation, sale.segments]]);
+  const add = (of: number, count: number) => segments.set(of, Math.max(segments.get(of) ?? 0, count));
+  // The record counts segments that are missing, too: their logs may be there.
+  if (record && record.generation < generation) add(record.generation, record.sale.segments);
+  for (const older of found) add(older.generation, older.segment + 1);
+  const deleted = segments.size > 1 ? await readDeletedGeneration(db, sale.id) : 0;
+  return [...segments]
+    .map(([of, count]) => ({ generation: of, segments: count, isOfDeleted: of <= deleted }))
+    .sort((a, b) => a.generation - b.generation);
 }
 
 /**
@@ -244,8 +271,29 @@ async function loadAndPublish(
   return buyers;
 }
 
-/** Publishes a sale that is loaded. @throws StaleGeneration if a later generation has begun */
-export async function publish(
+/**
+ * Publishes a sale that is loaded.
+ * @throws StaleGeneration if a later generation has begun, or a surplus segment is there again
+ */
+async function publish(
+  db: Database,
+  backend: Backend,
+  row: SaleRow,
+  progress: NonNullable<RebuildOptions['progress']>,
+): Promise<void> {
+  const { sale, generation } = row;
+  progress({ step: 'publish', done: 0, total: 1 });
+  const surplus = await backend.sales.olderSegments({ saleId: sale.id, generation }, sale.segments);
+  if (surplus.length > 0) throw new StaleGeneration(sale.id, generation);
+  await publishAsItIs(db, backend, row);
+  progress({ step: 'publish', done: 1, total: 1 });
+}
+
+/**
+ * Publishes a sale that is loaded and was never published. Only a deleted sale with the same id can have surplus segments: they
+ * are removed. @throws StaleGeneration if a later generation has begun
+ */
+export async function publishNew(
   db: Database,
   backend: Backend,
   row: SaleRow,

@@ -514,6 +514,24 @@ onEachBackend((stage) => {
     });
   });
 
+  describe('segments of older generations', () => {
+    it('are found from a number on, with their generations', async () => {
+      const sale = await loadSale(stage.backend, aSale({ segments: 3, stock: 9 }), { generation: 2 });
+      const { id } = sale.sale;
+      const find = (generation: number, from: number) =>
+        stage.backend.sales.olderSegments({ saleId: id, generation }, from);
+      expect(await find(2, 0)).toEqual([]);
+      expect(await find(3, 1)).toEqual([1, 2].map((segment) => ({ saleId: id, segment, generation: 2 })));
+      await sale.freeze();
+      await stage.backend.sales.freeze(id, 2, 3);
+      expect(await find(4, 0)).toEqual(
+        [3, 3, 2].map((generation, segment) => ({ saleId: id, segment, generation })),
+      );
+      expect(await find(3, 0)).toEqual([{ saleId: id, segment: 2, generation: 2 }]);
+      expect(await find(4, 3)).toEqual([]);
+    });
+  });
+
   describe('removing segments', () => {
     it('removes those of older generations from a number on, with buyers and logs', async () => {
       const old = await loadSale(stage.backend, aSale({ segments: 3, stock: 9 }));
@@ -539,6 +557,47 @@ onEachBackend((stage) => {
       const [kept, removed] = drafts.map((draft) => ({ ...draft, draft: { id: 'mine', writes: 1 } }));
       await sales.draftHoldings(kept!, [anna]);
       await expect(sales.draftHoldings(removed!, [anna])).rejects.toThrow(StaleGeneration);
+    });
+
+    it.each([
+      { state: 'open', isRemoved: false },
+      { state: 'paused', isRemoved: false },
+      { state: 'closed', isRemoved: false },
+      { state: 'frozen', isRemoved: true },
+      { state: 'loaded', isRemoved: true },
+    ] as const)(
+      'of which one is $state, only if idle: it is removed: $isRemoved',
+      async ({ state, isRemoved }) => {
+        const sale = await loadSale(stage.backend, aSale({ segments: 3, stock: 9 }));
+        const { sales } = stage.backend;
+        const { id } = sale.sale;
+        if (state === 'frozen' || state === 'loaded') await sale.freeze();
+        if (state === 'loaded') {
+          for (const segment of [0, 1, 2])
+            await sales.loadSegment({ ...sale.ref(segment), generation: 2, left: 3, perBuyerLimit: 1 });
+        } else if (state !== 'frozen' && state !== 'open')
+          await sales.setState({ sale: sale.sale, state, generation: 1 });
+        const before = await sales.olderSegments({ saleId: id, generation: 3 }, 0);
+        expect(before.map(({ segment }) => segment).sort()).toEqual([0, 1, 2]);
+        const removal = sales.removeSegments({ saleId: id, generation: 3 }, 1, 'idle');
+        if (isRemoved) await removal;
+        else await expect(removal).rejects.toThrow(StaleGeneration);
+        const left = await sales.olderSegments({ saleId: id, generation: 3 }, 0);
+        expect(left.map(({ segment }) => segment).sort()).toEqual(isRemoved ? [0] : [0, 1, 2]);
+        await sales.removeSegments({ saleId: id, generation: 3 }, 0);
+        expect(await sales.olderSegments({ saleId: id, generation: 3 }, 0)).toEqual([]);
+      },
+    );
+
+    it('does not archive a sale that sells, if only idle ones are removed', async () => {
+      const sale = await loadSale(stage.backend, aSale({ segments: 2, stock: 4 }));
+      const { sales } = stage.backend;
+      const archive = () => sales.archive({ saleId: sale.sale.id, generation: 2 }, 'idle');
+      await expect(archive()).rejects.toThrow(StaleGeneration);
+      expect(await sales.read(sale.sale.id)).toBeDefined();
+      await sale.freeze();
+      await archive();
+      expect(await sales.read(sale.sale.id)).toBeUndefined();
     });
 
     it('does not remove those that a later rebuild has loaded', async () => {

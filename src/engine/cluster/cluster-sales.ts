@@ -1,6 +1,6 @@
 import type { Cluster } from 'ioredis';
 import type { Reply, SendAll } from '../../redis/send-all.ts';
-import type { ExpectedSale, SaleRecord, SegmentSnapshot } from '../contract.ts';
+import type { ExpectedSale, Removable, SaleRecord, SegmentSnapshot } from '../contract.ts';
 import { StaleGeneration } from '../errors.ts';
 import { AFTER_ALL_IDS } from '../limits.ts';
 import { encodeDigest } from '../redis/protocol/codec.ts';
@@ -53,11 +53,16 @@ export class ClusterSales extends RedisSales {
     if (applied.includes(STALE)) throw new StaleGeneration(sale.id, generation);
   }
 
-  protected override async removePage(segments: readonly SegmentKeys[], generation: number): Promise<number> {
+  protected override async removePage(
+    segments: readonly SegmentKeys[],
+    generation: number,
+    which: Removable,
+  ): Promise<number | string> {
     const found = await Promise.all(
-      segments.map((segment) => this.#scripts.removeSegments([segment], generation)),
+      segments.map((segment) => this.#scripts.removeSegments([segment], generation, which)),
     );
-    return found.reduce((sum, keys) => sum + keys, 0);
+    if (found.includes(STALE)) return STALE;
+    return found.reduce<number>((sum, keys) => sum + Number(keys), 0);
   }
 
   /** Each segment is read at an instant of its own. A sale that seems to differ is read again anyway. */

@@ -34,6 +34,12 @@ export interface HoldingsPart {
 }
 
 /**
+ * Which segments may be removed. `idle`: those that are frozen, or were loaded and never published. The backend may have gone
+ * back to before a segment was frozen. Then it sells, and its log may hold orders that nobody has salvaged.
+ */
+export type Removable = 'all' | 'idle';
+
+/**
  * How a generation of a sale is built and opened: freeze -> load, or take over a draft -> publish.
  *
  * The backend may go back to an earlier state at any time, between two writes as well. So each write of buyers names what must
@@ -74,16 +80,22 @@ export interface SaleBuilding {
    */
   loadedUpTo(sale: GenerationRef, segments: number): Promise<string | undefined>;
   /**
+   * The sale's segments of older generations from number `from` on, each with its own generation.
+   */
+  olderSegments(sale: GenerationRef, from: number): Promise<readonly SegmentRef[]>;
+  /**
    * Removes the segments of older generations from number `from` on, and the drafts of these numbers. A process that
    * still writes such a draft is refused, and may begin another.
+   * @param which missing: all. @throws StaleGeneration if one of them may not be removed; others may be removed by then
    */
-  removeSegments(sale: GenerationRef, from: number): Promise<void>;
+  removeSegments(sale: GenerationRef, from: number, which?: Removable): Promise<void>;
   /**
    * Removes a sale from the backend: its segments of older generations, then its record. A tombstone stays for
    * TOMBSTONE_KEPT_MS, so that nothing can be published in this generation or an older one. Locks expire by themselves.
    * Notifies every node. A sale of this generation or a later one is left alone. Idempotent.
+   * @param which as for `removeSegments`. @throws StaleGeneration; the record is there then
    */
-  archive(sale: GenerationRef): Promise<void>;
+  archive(sale: GenerationRef, which?: Removable): Promise<void>;
   /**
    * Publishes all loaded segments in the record's state, writes the record with a raised epoch, and notifies every
    * node; once per generation. @throws StaleGeneration, also if a segment lacks buyers

@@ -20,6 +20,7 @@ import type {
   OrderLog,
   Recall,
   RefillReply,
+  Removable,
   SaleRecord,
   SaleStore,
   SaleVersion,
@@ -187,8 +188,22 @@ export class MemoryBackend implements Backend, TakeStore, SaleStore, OrderLog {
     return minId(all.map((segment) => segment!.loadedUpTo));
   }
 
-  async removeSegments({ saleId, generation }: GenerationRef, from: number): Promise<void> {
+  async olderSegments({ saleId, generation }: GenerationRef, from: number): Promise<readonly SegmentRef[]> {
+    const all = [...(this.#stock.sale(saleId)?.segments ?? [])];
+    return all
+      .filter(([segment, { generation: current }]) => segment >= from && current < generation)
+      .map(([segment, { generation: current }]) => ({ saleId, segment, generation: current }));
+  }
+
+  async removeSegments(
+    { saleId, generation }: GenerationRef,
+    from: number,
+    which: Removable = 'all',
+  ): Promise<void> {
     const { segments, drafts } = this.#stock.saleFor(saleId);
+    const older = await this.olderSegments({ saleId, generation }, from);
+    if (which === 'idle' && older.some(({ segment }) => segments.get(segment)!.isPublished))
+      throw new StaleGeneration(saleId, generation);
     for (const number of [...segments.keys(), ...drafts.keys()]) {
       const isLater = (segments.get(number)?.generation ?? 0) >= generation;
       if (number < from || isLater) continue;
@@ -197,9 +212,9 @@ export class MemoryBackend implements Backend, TakeStore, SaleStore, OrderLog {
     }
   }
 
-  async archive({ saleId, generation }: GenerationRef): Promise<void> {
+  async archive({ saleId, generation }: GenerationRef, which: Removable = 'all'): Promise<void> {
     const sale = this.#stock.saleFor(saleId);
-    await this.removeSegments({ saleId, generation }, 0);
+    await this.removeSegments({ saleId, generation }, 0, which);
     if (!sale.record || sale.record.generation < generation) {
       sale.record = undefined;
       sale.archivedIn = Math.max(sale.archivedIn, generation);

@@ -10,6 +10,7 @@ import type {
   Holding,
   HoldingsPart,
   Recall,
+  Removable,
   SaleRecord,
   SaleStore,
   SaleVersion,
@@ -29,7 +30,8 @@ import { type RawSnapshot, refuseStale, type Scripts } from './protocol/scripts.
 
 /** Records in one load call: well below the about 8,000 values that Lua can unpack. */
 const LOAD_CHUNK_BUYERS = 1_000;
-const REMOVE_PAGE_SEGMENTS = 64;
+/** Segments are numbered without gaps, except for those that Redis has lost: a search ends after so many that are missing. */
+const PAGE_SEGMENTS = 64;
 /** The reply of freeze.lua for a segment that sold in an older generation. */
 const SOLD_IN_OLDER = 'older';
 /** Redis does nothing else while it compares sales, which takes some 0.5 ms for as many. */
@@ -152,29 +154,56 @@ export class RedisSales implements SaleStore {
     return minId(ids);
   }
 
-  /**
-   * Segments are numbered without gaps, except for segments that Redis has lost: the search ends after a whole page
-   * without segments.
-   */
-  async removeSegments({ saleId, generation }: GenerationRef, from: number): Promise<void> {
-    for (let at = from; at < MAX_SEGMENTS; at += REMOVE_PAGE_SEGMENTS) {
-      const page = Array.from({ length: REMOVE_PAGE_SEGMENTS }, (_, i) =>
-        this.#keys.segment({ saleId, segment: at + i }),
+  async olderSegments({ saleId, generation }: GenerationRef, from: number): Promise<readonly SegmentRef[]> {
+    const found: SegmentRef[] = [];
+    for (let at = from; at < MAX_SEGMENTS; at += PAGE_SEGMENTS) {
+      const replies = await this.#sendAll(
+        this.#page(saleId, at).map(({ segment }) => ['hget', segment, 'generation'] as const),
       );
-      if ((await this.removePage(page, generation)) === 0) return;
+      let isEmpty = true;
+      for (const [i, [error, current]] of replies.entries()) {
+        if (error) throw error;
+        if (current === null) continue;
+        isEmpty = false;
+        if (Number(current) < generation)
+          found.push({ saleId, segment: at + i, generation: Number(current) });
+      }
+      if (isEmpty) break;
+    }
+    return found;
+  }
+
+  async removeSegments(
+    { saleId, generation }: GenerationRef,
+    from: number,
+    which: Removable = 'all',
+  ): Promise<void> {
+    for (let at = from; at < MAX_SEGMENTS; at += PAGE_SEGMENTS) {
+      const found = await this.removePage(this.#page(saleId, at), generation, which);
+      refuseStale(found, { saleId, generation });
+      if (found === 0) return;
     }
   }
 
-  /** @returns how many keys of the segments existed */
-  protected removePage(segments: readonly SegmentKeys[], generation: number): Promise<number> {
-    return this.#scripts.removeSegments(segments, generation);
+  /** The keys of a page of segments. */
+  #page(saleId: string, from: number): SegmentKeys[] {
+    return Array.from({ length: PAGE_SEGMENTS }, (_, i) => this.#keys.segment({ saleId, segment: from + i }));
+  }
+
+  /** @returns how many keys of the segments existed; STALE if one may not be removed */
+  protected removePage(
+    segments: readonly SegmentKeys[],
+    generation: number,
+    which: Removable,
+  ): Promise<number | string> {
+    return this.#scripts.removeSegments(segments, generation, which);
   }
 
   /**
    * The record goes last: a Redis that comes back from a copy of a time in between still has it, and is archived again.
    */
-  async archive(sale: GenerationRef): Promise<void> {
-    await this.removeSegments(sale, 0);
+  async archive(sale: GenerationRef, which: Removable = 'all'): Promise<void> {
+    await this.removeSegments(sale, 0, which);
     await this.#scripts.archiveSale(this.#keys.sale(sale.saleId), sale.generation);
     await tellChange(this.#redis, this.#keys, sale.saleId);
   }

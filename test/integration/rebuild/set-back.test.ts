@@ -158,4 +158,17 @@ describe('to an older generation that sells, while it is rebuilt', () => {
     await rebuildSale(shop.db, backend, id).catch(() => {});
     await expectSaved(id, late);
   });
+
+  test('with one segment alone, so that the record names the newer one: an order there is not lost', async () => {
+    const { id } = await shop.sell({ stock: 10, segments: SEGMENTS });
+    const till = await shop.startEngine();
+    const ofSegment = Object.values(keys.of(id, homeSegment('anna', SEGMENTS)));
+    const before = await keys.dump(ofSegment);
+    const late = await till.buy(id, 'anna', { awaitCommit: false });
+    const sold = await keys.dump(ofSegment);
+    await keys.restore(ofSegment, before);
+    expect(await rebuildSale(shop.db, shop.backend, id)).toMatchObject({ generation: 2, salvagedOrders: 0 });
+    await keys.restore(ofSegment, sold);
+    await expectSaved(id, late);
+  });
 });

@@ -3,7 +3,14 @@
 import { ReplyError } from 'ioredis';
 import { fenced, fenceKey } from '../../../locks/fenced.ts';
 import type { RedisClient } from '../../../redis/clients.ts';
-import type { EventPart, GenerationRef, HoldingsPart, SaleState, TakeBatch } from '../../contract.ts';
+import type {
+  EventPart,
+  GenerationRef,
+  HoldingsPart,
+  Removable,
+  SaleState,
+  TakeBatch,
+} from '../../contract.ts';
 import { BackendCorrupt, StaleGeneration } from '../../errors.ts';
 import { AFTER_ALL_IDS, DRAFT_KEPT_MS, TOMBSTONE_KEPT_MS } from '../../limits.ts';
 import { NO_RULES } from '../../sale/rules.ts';
@@ -178,9 +185,10 @@ export class Scripts {
   }
 
   /** @returns how many of their keys existed */
-  removeSegments(segments: readonly SegmentKeys[], generation: number) {
+  removeSegments(segments: readonly SegmentKeys[], generation: number, which: Removable) {
     const keys = segments.flatMap(({ segment, buyers, log, draft }) => [segment, buyers, log, draft]);
-    return this.#commands.removeSegments(keys.length, ...keys, generation) as Promise<number>;
+    const args = [...keys, generation, which];
+    return this.#commands.removeSegments(keys.length, ...args) as Promise<number | string>;
   }
 
   archiveSale(sale: string, generation: number) {

@@ -31,7 +31,7 @@ function serving(sale: Sale, segments: Record<number, Content>, record: Content 
   const scripts = {
     setState: vi.fn<(...args: unknown[]) => Promise<unknown>>(async () => 1),
     publishSale: vi.fn(async () => 1),
-    removeSegments: vi.fn<(...args: unknown[]) => Promise<number>>(async () => 0),
+    removeSegments: vi.fn<(...args: unknown[]) => Promise<number | string>>(async () => 0),
     snapshot: vi.fn<(keys: string[]) => Promise<RawSnapshot[]>>(),
   };
   const chain = { incr: () => chain, publish: () => chain, exec: async () => [] };
@@ -113,7 +113,20 @@ it('segments are removed one by one, until a page has none', async () => {
   await sales.removeSegments({ saleId: 's', generation: 3 }, 5);
   const calls = scripts.removeSegments.mock.calls;
   expect(calls).toHaveLength(128);
-  expect(calls.slice(0, 2)).toEqual([5, 6].map((segment) => [[KEYS.segment({ saleId: 's', segment })], 3]));
+  expect(calls.slice(0, 2)).toEqual(
+    [5, 6].map((segment) => [[KEYS.segment({ saleId: 's', segment })], 3, 'all']),
+  );
+});
+
+it('removing segments is refused if one of a page sells', async () => {
+  const { sales, scripts } = serving(aSale(), {});
+  scripts.removeSegments.mockResolvedValueOnce(3).mockResolvedValueOnce('stale');
+  await expect(sales.removeSegments({ saleId: 's', generation: 3 }, 5, 'idle')).rejects.toThrow(
+    StaleGeneration,
+  );
+  const calls = scripts.removeSegments.mock.calls;
+  expect(calls).toHaveLength(64);
+  expect(calls[0]).toEqual([[KEYS.segment({ saleId: 's', segment: 5 })], 3, 'idle']);
 });
 
 describe('a sale on a cluster is as Postgres expects it', () => {

@@ -13,13 +13,15 @@ interface Fakes {
   readonly redis?: object;
   readonly scripts?: object;
   readonly replies?: readonly Reply[];
+  /** Instead of `replies`. */
+  readonly answer?: (command: Command) => Reply;
 }
 
-function salesWith({ redis = {}, scripts = {}, replies = [] }: Fakes) {
+function salesWith({ redis = {}, scripts = {}, replies = [], answer }: Fakes) {
   const sent: Command[] = [];
   const sendAll = vi.fn(async (commands: readonly Command[]) => {
     sent.push(...commands);
-    return replies;
+    return answer ? commands.map(answer) : replies;
   });
   const fakes = [redis as RedisClient, scripts as Scripts, new Keys('p:')] as const;
   return { sales: new RedisSales(...fakes, sendAll, () => {}), sent, sendAll };
@@ -181,6 +183,40 @@ describe('how far segments are loaded', () => {
   it('is unknown if a segment can’t be read', async () => {
     const error = replyError();
     await expect(upTo([null, ['2', 'loaded', 'ben']], [error, undefined])).rejects.toBe(error);
+  });
+});
+
+describe('segments of older generations', () => {
+  /** Segments, with their generations, in the order of the numbers. */
+  async function found(generations: Record<number, string>, from: number) {
+    const asked: number[] = [];
+    const answer = ([name, key, field]: Command): Reply => {
+      expect([name, field]).toEqual(['hget', 'generation']);
+      asked.push(Number(/:(\d+)\}/.exec(String(key))![1]));
+      return [null, generations[asked.at(-1)!] ?? null];
+    };
+    const { sales } = salesWith({ answer });
+    return { older: await sales.olderSegments({ saleId: 's', generation: 10 }, from), asked };
+  }
+
+  it('are those before the generation, from a number on', async () => {
+    const { older, asked } = await found({ 1: '8', 2: '9', 3: '10', 4: '11', 70: '2' }, 2);
+    expect(older).toEqual([
+      { saleId: 's', segment: 2, generation: 9 },
+      { saleId: 's', segment: 70, generation: 2 },
+    ]);
+    expect(asked).toEqual(Array.from({ length: 3 * 64 }, (_, i) => i + 2));
+  });
+
+  it('are looked for up to the first 64 numbers without a segment', async () => {
+    const { older, asked } = await found({ 64: '1' }, 0);
+    expect([older, asked.length]).toEqual([[], 64]);
+  });
+
+  it('are unknown if a segment can’t be read', async () => {
+    const error = replyError();
+    const { sales } = salesWith({ replies: [[error, undefined]] });
+    await expect(sales.olderSegments({ saleId: 's', generation: 10 }, 0)).rejects.toBe(error);
   });
 });
 

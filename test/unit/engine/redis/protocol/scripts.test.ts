@@ -86,11 +86,11 @@ describe('a script that Redis has forgotten twice', () => {
   it('is sent with its source and as many keys', async () => {
     const { redis, scripts } = scriptsWith(forgotten);
     expect(await scripts.freeze('segment', 4)).toBe(3);
-    expect(await scripts.removeSegments([keysOf(0)], 4)).toBe(3);
+    expect(await scripts.removeSegments([keysOf(0)], 4, 'idle')).toBe(3);
     const { segment, buyers, log, draft } = keysOf(0);
     expect(redis.ran.filter(({ name }) => name === 'eval').map(({ args }) => args)).toEqual([
       [expect.stringContaining("'frozen'"), 1, 'segment', 4],
-      [expect.stringContaining('UNLINK'), 4, segment, buyers, log, draft, 4],
+      [expect.stringContaining('UNLINK'), 4, segment, buyers, log, draft, 4, 'idle'],
     ]);
   });
 
