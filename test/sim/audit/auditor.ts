@@ -48,6 +48,11 @@ export class Auditor {
     for (const sale of this.sales) sale.lost();
   }
 
+  /** Redis has gone back, and lacks no order. */
+  wentBack(): void {
+    for (const sale of this.sales) sale.lost();
+  }
+
   /** Throws a violation. It is stored too, because the product may catch it. */
   fail(what: string): never {
     this.note(what);

@@ -19,6 +19,11 @@ const JUMP_MS = 3_000;
 const SETBACK_LEAST_MS = 10;
 const SETBACK_MS = 150;
 const RECORD_LOSS_MS = 10;
+const UNFREEZE_MS = 20;
+/** So that buyers come while a sale is loaded. */
+const SLOW_LOAD = { slow: 0.5, slowMs: 300 };
+/** Looks at a moment, twice in a millisecond: more than a run has. */
+const ALL_LOOKS = 40_000;
 
 export class Storm {
   readonly #scenario: Scenario;
@@ -50,6 +55,7 @@ export class Storm {
     this.#sometime(weather.lockBreaks, () => this.#breakLocks());
     this.#sometime(weather.setbacks, () => this.#setBack());
     this.#sometime(weather.recordLosses, () => this.#loseRecords());
+    this.#unfreeze(weather.unfreezes);
     this.#sometime(weather.deafness, () => this.#deafen());
     if (weather.drags > 0 || weather.dragsTakes) this.#drag();
     for (const moment of weather.allDieAt) {
@@ -178,6 +184,51 @@ export class Storm {
         );
       },
     );
+  }
+
+  /**
+   * A server comes back as it was just before a rebuild froze its segments, when the rebuild has begun to load. All orders that it
+   * had are in Postgres by then. If it has taken one since it was copied, it stays as it is.
+   */
+  #unfreeze(times: number): void {
+    if (times === 0) return;
+    const { redis } = this.#world;
+    const server = time.random.pick(redis);
+    let [copy, writes] = [server.copy(), server.writes];
+    const isFrozen = () => {
+      if (server.isFrozen) return true;
+      if (server.writes !== writes) [copy, writes] = [server.copy(), server.writes];
+      return false;
+    };
+    const goBack = () => {
+      if (this.#isOver || !server.machine.isAlive) return;
+      server.die({ losing: false });
+      server.restore(copy);
+      this.#note(`${server.machine.name} goes back to before its segments were frozen`);
+      this.#auditor.wentBack();
+      server.start();
+    };
+    const isLoading = () => redis.some(({ segmentsLoading }) => segmentsLoading.length > 0);
+    const loading = (hasTaken: boolean) => {
+      Object.assign(network.faults, SLOW_LOAD);
+      if (!hasTaken) time.after(time.random.unit() * UNFREEZE_MS, goBack, WORLD);
+      orOver(() => !isLoading(), loaded);
+    };
+    const loaded = () => {
+      const { slow, slowMs } = this.#scenario.weather;
+      Object.assign(network.faults, { slow, slowMs });
+      this.#unfreeze(times - 1);
+    };
+    const orOver = (isSo: () => boolean, act: () => void) =>
+      when(
+        () => this.#isOver || isSo(),
+        () => this.#isOver || act(),
+        ALL_LOOKS,
+      );
+    orOver(isFrozen, () => {
+      const hasTaken = server.hasTakenSince(copy);
+      orOver(isLoading, () => loading(hasTaken));
+    });
   }
 
   #unitsTaken(): number {

@@ -160,6 +160,27 @@ const recordsLost: Draw = (scenario, random) => {
   return { ...rest, lastsMs: 600, weather: { ...weather, rebuilds: 3, recordLosses: 4 } };
 };
 
+/**
+ * On a cluster, the sale is resized slowly, and mostly to fewer segments. Meanwhile a server goes back to before its segments
+ * were frozen: so they sell in the old generation.
+ */
+const sellsAgain: Draw = ({ weather, node, ...scenario }, { whole }) => ({
+  ...scenario,
+  redisServers: 3,
+  nodes: 2,
+  node: { ...node, maxLogOrders: 1_000, rebalanceEveryMs: 0, requestDeadlineMs: 4_000, takeTimeoutMs: 300 },
+  stock: 60,
+  segments: 5,
+  limit: 2,
+  payWithinSeconds: undefined,
+  buyers: 40,
+  requests: 80,
+  changesOrder: 0,
+  awaitsCommit: 0.3,
+  lastsMs: 4_000,
+  weather: { ...weather, ...NO_STORM, rebuilds: whole(3, 5), unfreezes: 3 },
+});
+
 /** Nodes start while servers of their cluster are down. */
 const startsAlone: Draw = ({ weather, ...scenario }, { whole }) => ({
   ...scenario,
@@ -397,6 +418,7 @@ const CONDITIONS = {
   diesClosing,
   rebuiltAgain,
   recordsLost,
+  sellsAgain,
   startsAlone,
   lostLocks,
   lostReplies,

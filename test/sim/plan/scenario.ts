@@ -78,6 +78,8 @@ export interface Weather {
   readonly losesUnread: boolean;
   /** How often Redis loses the buyers' records that a rebuild has loaded, and not the segments, and is back at once. */
   readonly recordLosses: number;
+  /** How often a server goes back to just before a rebuild froze its segments, while the rebuild loads. It lacks no order then. */
+  readonly unfreezes: number;
   /** How often an operator has the sale rebuilt: a resize or a repair. */
   readonly rebuilds: number;
   /** How often a sync is disturbed while it has orders of a sale to copy. */
@@ -162,6 +164,7 @@ export function mixedWeather(random: Random): Scenario {
       lateLinks: 0,
       lateLinkMs: 0,
       recordLosses: 0,
+      unfreezes: 0,
       rebuilds: 0,
       disturbances: 0,
       allDieAt: [],

@@ -210,9 +210,18 @@ export const MUTATIONS: readonly Mutation[] = [
     ),
   ),
   mutation(
+    'rebuild: surplus segments are removed without a look',
+    'sellsAgain',
+    edit(
+      'rebuild/rebuild.ts',
+      '  const surplus = await backend.sales.olderSegments({ saleId: sale.id, generation }, sale.segments);\n  if (surplus.length > 0) throw new StaleGeneration(sale.id, generation);\n',
+      '  await backend.sales.removeSegments({ saleId: sale.id, generation }, sale.segments);\n',
+    ),
+  ),
+  mutation(
     'archive: the segments stay',
     'rebuiltAgain',
-    edit('engine/redis/redis-sales.ts', '    await this.removeSegments(sale, 0);\n', ''),
+    edit('engine/redis/redis-sales.ts', '    await this.removeSegments(sale, 0, which);\n', ''),
   ),
   mutation(
     'archive: the record stays',
@@ -406,11 +415,7 @@ export const MUTATIONS: readonly Mutation[] = [
     'delete: a new sale begins in the first generation',
     'leavers',
     edit('rebuild/rebuild.ts', 'generation === 0 ? await readDeletedGeneration(trx, sale.id) : 0', '0'),
-    edit(
-      'rebuild/rebuild.ts',
-      '  if (record.generation <= (await readDeletedGeneration(db, sale.id))) return [newest];\n',
-      '',
-    ),
+    edit('rebuild/rebuild.ts', 'isOfDeleted: of <= deleted', 'isOfDeleted: false'),
   ),
   mutation(
     'delete: is not continued if its node dies',

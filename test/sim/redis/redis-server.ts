@@ -89,12 +89,20 @@ export class RedisServer implements Listener {
 
   /** The segments that a rebuild loads, and whether each has all of its buyers. */
   get segmentsLoading(): { readonly hasAll: boolean }[] {
-    const fields = [...this.redis.data.values()].map((value) =>
-      value.type === 'hash' ? value.fields : undefined,
-    );
-    return fields
-      .filter((of) => of?.get('state') === 'loaded')
-      .map((of) => ({ hasAll: of!.get('loadedUpTo') === AFTER_ALL_IDS }));
+    return hashesOf(this.redis.data)
+      .filter(([, fields]) => fields.get('state') === 'loaded')
+      .map(([, fields]) => ({ hasAll: fields.get('loadedUpTo') === AFTER_ALL_IDS }));
+  }
+
+  get isFrozen(): boolean {
+    return hashesOf(this.redis.data).some(([, fields]) => fields.get('state') === 'frozen');
+  }
+
+  /** Whether a segment has other entries than in this copy. */
+  hasTakenSince(copy: Data): boolean {
+    const seqs = (data: Data) =>
+      hashesOf(data).flatMap(([key, fields]) => (fields.has('seq') ? [[key, fields.get('seq')]] : []));
+    return !isDeepStrictEqual(seqs(this.redis.data).sort(), seqs(copy).sort());
   }
 
   /** What it holds now. */
@@ -197,6 +205,10 @@ export class RedisServer implements Listener {
     }
     return this.sessions.size;
   }
+}
+
+function hashesOf(data: Data): [key: string, fields: ReadonlyMap<string, string>][] {
+  return [...data].flatMap(([key, value]) => (value.type === 'hash' ? [[key, value.fields]] : []));
 }
 
 class RedisSession implements Session {
