@@ -1,7 +1,7 @@
 /** A double has at most 17 digits, 24 characters with all signs. A longer text may have zeros more. */
 const MAX_NUMBER_CHARACTERS = 100;
 /** Strings, so that digits in them are left alone; and numbers. */
-const STRING_OR_NUMBER = /"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
+const STRING_OR_NUMBER = /"(?:[^"\\]+|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
 const NUMBER = /^-?(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/;
 /** `JSON.parse` makes Infinity of it. */
 const TOO_LARGE = '1e999';
