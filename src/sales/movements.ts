@@ -20,7 +20,7 @@ import type { NotedAction } from '../engine/sale/sale-change.ts';
 import { splitEvenly } from '../engine/sale/split-evenly.ts';
 import { secondsSince } from '../postgres/age.ts';
 import { type Database, rows } from '../postgres/database.ts';
-import { followState } from './follow-state.ts';
+import { type FollowOptions, followState } from './follow-state.ts';
 import { closeMovement, type Movement, readOpenMovements } from './ledger.ts';
 import { readSale, type SaleRow } from './sale-rows.ts';
 import { undoWithdrawal } from './withdrawal.ts';
@@ -33,10 +33,15 @@ export const OWN_TIME_S = 5;
 const NOT_FOLLOWED: readonly NotedAction[] = ['withdraw', 'resize'];
 
 /** Applies the open movements of a sale that can be applied. @throws StaleGeneration, the stores' errors */
-export async function followMovements(db: Database, backend: Backend, saleId: string): Promise<void> {
+export async function followMovements(
+  db: Database,
+  backend: Backend,
+  saleId: string,
+  options?: FollowOptions,
+): Promise<void> {
   for (const movement of await readOpenMovements(db, saleId)) {
     if (NOT_FOLLOWED.includes(movement.action)) continue;
-    await follow(db, backend, movement);
+    if (!(await follow(db, backend, movement, options))) return;
     await closeMovement(db, movement.id);
   }
 }
@@ -55,28 +60,39 @@ export async function readOverdueSales(db: Database): Promise<string[]> {
 /**
  * Applies the movements of a sale that were left unfinished, and undoes its withdrawals. @throws as `followMovements`
  */
-export async function finishMovements(db: Database, backend: Backend, saleId: string): Promise<void> {
-  await followMovements(db, backend, saleId);
+export async function finishMovements(
+  db: Database,
+  backend: Backend,
+  saleId: string,
+  options?: FollowOptions,
+): Promise<void> {
+  await followMovements(db, backend, saleId, options);
   for (const movement of await readOpenMovements(db, saleId)) {
     if (movement.action === 'withdraw') await undoWithdrawal(db, backend, movement);
   }
 }
 
+/** @returns false if the movement can't be applied now */
 async function follow(
   db: Database,
   backend: Backend,
   { id, saleId, action, units, generation }: Movement,
-): Promise<void> {
-  if (action !== 'top-up' && action !== 'archive') return followState(db, backend, saleId);
+  options?: FollowOptions,
+): Promise<boolean> {
+  if (action !== 'top-up' && action !== 'archive') return followState(db, backend, saleId, options);
   const row = await readSale(db, saleId);
-  if (action === 'archive') return row && removeRest(backend, row);
+  if (action === 'archive') {
+    if (row) await removeRest(backend, row);
+    return true;
+  }
   // A generation that was begun since includes the units, and has closed the movement (ledger.ts, coverMovements).
-  if (row?.generation !== generation) return;
+  if (row?.generation !== generation) return true;
   const { sale } = row;
   await pLimit(PARALLEL_CREDITS).map(splitEvenly(units, sale.segments), (share, segment) =>
     backend.sales.credit({ saleId, segment, generation, movement: id, units: share }),
   );
   await backend.sales.reopen(saleId);
+  return true;
 }
 
 /**

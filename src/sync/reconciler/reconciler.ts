@@ -39,6 +39,9 @@ import { type LostUnits, SupplyCheck } from './supply-check.ts';
 /** Pause between two sweeps. */
 const PAUSE_MS = 1_000;
 
+/** The loop does not wait for the row of one sale, because the other sales would wait too. The next sweep tries again. */
+const UNLESS_LOCKED = { ifUnlocked: true };
+
 /** The findings of a scan. */
 interface Findings {
   /** Sales that need work: not closed, or closed and held by this sync. */
@@ -203,7 +206,7 @@ export class Reconciler {
     const { db, backend } = this.#stores;
     for (const saleId of await readOverdueSales(db)) {
       await this.#sales.isolate(saleId, () =>
-        finishMovements(db, backend, saleId).catch((error) => {
+        finishMovements(db, backend, saleId, UNLESS_LOCKED).catch((error) => {
           if (!(error instanceof StaleGeneration)) throw error;
         }),
       );
@@ -239,7 +242,7 @@ export class Reconciler {
     if (!reads.every(isAnnounced)) await this.#sales.announce(id);
     // After the check, because segments that must be rebuilt take no state.
     const follows = [version, ...reads.map(({ head }) => head!)].every((seen) => isAsWanted(sale, seen));
-    if (!follows) await followState(db, backend, id);
+    if (!follows) await followState(db, backend, id, UNLESS_LOCKED);
     else if (state === 'closed' && log.backlog === 0 && !(await this.#isToBeResized(id))) {
       await this.#sales.finish(id);
     }

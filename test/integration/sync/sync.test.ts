@@ -55,6 +55,29 @@ test('while somebody else has locked the row of one sale, orders of other sales 
   expect((await waiting).code).toBe('committed');
 });
 
+test.each([
+  ['the backend has missed its state', "UPDATE sales SET state = 'paused' WHERE id = ?"],
+  [
+    'a change of it was left unfinished',
+    "UPDATE stock_movements SET moved_at = now() - interval '1 minute' WHERE sale_id = ?",
+  ],
+])('nor are they held up by the locked row of a sale if %s', async (_, left) => {
+  const [held, other] = [await shop.sell({ stock: 100 }), await shop.sell({ stock: 100 })];
+  if (left.includes('movements')) await makeChange(shop.db, held.id, { action: 'pause' }, BY);
+  await shop.db.raw(left, [held.id]);
+  await using row = await shop.lockRow(held.id);
+  const sync = await shop.startSync();
+  await sync.ready;
+  const till = await shop.startEngine();
+  const seen = sync.seen.sweeps;
+  await until(() => sync.seen.sweeps > seen + 1, { what: 'a sweep that looks at both' });
+  expect((await till.buy(other.id, 'y')).code).toBe('committed');
+  await row.unlock();
+  await until(async () => (await shop.backend.sales.versions([held.id]))[0]!.state === 'paused', {
+    what: 'the backend has the state of Postgres',
+  });
+});
+
 describe('buyers’ ids', () => {
   test('arrive in Postgres unchanged, with the keys of their orders', async () => {
     const rng = random(seed());

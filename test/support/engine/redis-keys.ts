@@ -12,6 +12,8 @@ export class RedisKeys implements AsyncDisposable {
 
   constructor({ redisUrl, keyPrefix }: { redisUrl: string; keyPrefix: string }) {
     this.redis = new Redis(asRedisAdmin(redisUrl));
+    // A command that fails says why.
+    this.redis.on('error', () => {});
     this.#keys = new Keys(keyPrefix);
   }
 
