@@ -9,6 +9,7 @@ import type { Backend, Outcome, Purchase } from '../../engine/contract.ts';
 import { unitsLeft } from '../../engine/sale/units-left.ts';
 import { SoleLoop } from '../../events/sole-loop.ts';
 import { monotonicMs } from '../../lib/monotonic.ts';
+import { withTimeout } from '../../lib/with-timeout.ts';
 import { type Database, rows } from '../../postgres/database.ts';
 import type { SaleLocks } from '../../postgres/sale-locks.ts';
 import { decodeSale, type RawSale, type SaleRow } from '../../sales/sale-rows.ts';
@@ -30,6 +31,11 @@ const IDLE_MS = 2_000;
 const MAX_OFFERS = NEAR_RANKS;
 /** Sales that are served at a time. */
 const PARALLEL_SALES = 8;
+/**
+ * A round waits so long for one sale. Somebody may have its rows locked. The sale is served again when it is free, and the others
+ * do not wait for that.
+ */
+const SALE_WAIT_MS = 1_500;
 /** The head reports how a queue stands at least this often. */
 const REPORT_MS = 1_000;
 
@@ -47,6 +53,8 @@ export class QueueHead {
   readonly #reportedAt = new Map<string, number>();
   /** By sale: the order of the draw with this hash. */
   readonly #lines = new Map<string, { readonly entriesHash: string; readonly line: Line }>();
+  /** By sale: what is done for it now. */
+  readonly #serving = new Map<string, Promise<boolean>>();
   /** By sale: the draw under way. */
   readonly #drawing = new Map<string, Promise<void>>();
   /** By sale: the turn of all places before this rank has come. Those that are absent are ended round by round. */
@@ -71,7 +79,7 @@ export class QueueHead {
   /** Ends after the round and the draws under way. */
   async stop(): Promise<void> {
     await this.#loop.stop();
-    await Promise.all(this.#drawing.values());
+    await Promise.all([...this.#serving.values(), ...this.#drawing.values()]);
   }
 
   /** @returns how long to rest */
@@ -79,11 +87,23 @@ export class QueueHead {
     const sales = await readQueuedSales(this.#options.db);
     this.#forget(new Set(sales.map(({ sale }) => sale.id)));
     if (sales.length === 0) return IDLE_MS;
-    const served = await pLimit(PARALLEL_SALES).map(sales, (sale) => !signal.aborted && this.#serve(sale));
+    const free = sales.filter(({ sale }) => !this.#serving.has(sale.id));
+    const served = await pLimit(PARALLEL_SALES).map(
+      free,
+      (sale) => !signal.aborted && this.#serveInTime(sale),
+    );
     return served.includes(true) ? 0 : EVERY_MS;
   }
 
   /** @returns whether the next round is to follow at once */
+  async #serveInTime(row: QueuedSale): Promise<boolean> {
+    const saleId = row.sale.id;
+    const serving = this.#serve(row).finally(() => this.#serving.delete(saleId));
+    this.#serving.set(saleId, serving);
+    return withTimeout(SALE_WAIT_MS, serving).catch(() => false);
+  }
+
+  /** Never rejects. @returns whether the next round is to follow at once */
   async #serve(row: QueuedSale): Promise<boolean> {
     const saleId = row.sale.id;
     try {

@@ -189,6 +189,20 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
     await balanced(id, 20);
   });
 
+  test('a queue that somebody else has locked holds up no other queue', async () => {
+    const [held, other] = [await shop.sell({ stock: 1, ...QUEUE }), await shop.sell({ stock: 2, ...QUEUE })];
+    await queued(shop, held.id, ['anna']);
+    await queued(shop, other.id, ['bert']);
+    await using row = await shop.lockQueue(held.id);
+    const head = shop.startHead(till.take);
+    await untilStates(shop, other.id, { bert: 'offered' });
+    await queued(shop, other.id, ['carl']);
+    await untilStates(shop, other.id, { carl: 'offered' });
+    await row.unlock();
+    await untilStates(shop, held.id, { anna: 'offered' });
+    expect(head.seen).toMatchObject({ failures: [] });
+  });
+
   test('a head whose connection for the lock has ended leaves the work to another one', async () => {
     const { id } = await shop.sell({ stock: 100, segments: 4, ...QUEUE });
     const names = Array.from({ length: 100 }, (_, i) => `b${i}`);
