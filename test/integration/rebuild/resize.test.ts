@@ -18,8 +18,6 @@ import { expectKept, ordersOf, type Promised, promisesOf } from '../../support/s
 import { inTier } from '../../support/tier.ts';
 
 const WHO = { actor: 'otto', reason: 'more came' };
-/** Far below a purchase's deadline. How long buyers wait is what `npm run bench:resize` measures. */
-const LONGEST_WAIT_MS = 9_000;
 const HOLDERS = inTier({ test: 1_000, release: 100_000 });
 /** Before the resize, and after it. */
 const PURCHASES = inTier({ test: 400, release: 2_000 });
@@ -50,7 +48,7 @@ async function sellWithHolders(stock: number, segments: number, holders: number)
 class BusyCrowd {
   readonly names: string[] = [];
   readonly outcomes: Outcome[] = [];
-  readonly waitsMs: number[] = [];
+  bought = 0;
   /** The answers to buyers who have a unit already. */
   readonly again = new Set<string>();
   readonly #till: Till;
@@ -75,9 +73,8 @@ class BusyCrowd {
     while (!this.#stopped) {
       const buyerId = `crowd-${this.names.length}`;
       const at = this.names.push(buyerId) - 1;
-      const began = performance.now();
       this.outcomes[at] = await this.#till.buy(this.#saleId, buyerId);
-      this.waitsMs.push(performance.now() - began);
+      this.bought++;
       const greedy = at % 2 ? buyerId : `holder-${at % this.#holders}`;
       this.again.add((await this.#till.buy(this.#saleId, greedy)).code);
     }
@@ -118,7 +115,8 @@ describe.each<{ backend: NonNullable<ShopOptions['backend']> }>([
     { from: 8, to: 32 },
     { from: 32, to: 4 },
   ])(
-    `with ${HOLDERS} buyers recorded and a crowd that buys, $from -> $to segments: no purchase waits long`,
+    // How long buyers wait is what `npm run bench:resize` measures.
+    `with ${HOLDERS} buyers recorded and a crowd that buys, $from -> $to segments: each purchase is committed`,
     { timeout: 300_000 },
     async ({ from, to }) => {
       shop = await Shop.open({ backend });
@@ -127,18 +125,16 @@ describe.each<{ backend: NonNullable<ShopOptions['backend']> }>([
       await sync.ready;
       const till = await shop.startEngine();
       const crowd = new BusyCrowd(till, id, 64, HOLDERS);
-      await until(() => crowd.waitsMs.length > PURCHASES, { what: 'the crowd buys' });
+      await until(() => crowd.bought > PURCHASES, { what: 'the crowd buys' });
       const status = await resize(id, to);
       expect(status.segments).toBe(to);
-      const soFar = crowd.waitsMs.length;
-      await until(() => crowd.waitsMs.length > soFar + PURCHASES, { what: 'the crowd goes on' });
+      const soFar = crowd.bought;
+      await until(() => crowd.bought > soFar + PURCHASES, { what: 'the crowd goes on' });
       await crowd.stop();
 
       expect([...new Set(crowd.outcomes.map(({ code }) => code))]).toEqual(['committed']);
       expect([...crowd.again]).toEqual(['limit_reached']);
       expect(till.faults).toEqual([]);
-      const longest = Math.max(...crowd.waitsMs);
-      expect(longest).toBeLessThan(LONGEST_WAIT_MS);
       const orders = await ordersOf(shop.databaseUrl, id);
       expectKept(promisesOf(crowd.outcomes, crowd.names), orders);
       expect(orders.size).toBe(HOLDERS + crowd.names.length);
