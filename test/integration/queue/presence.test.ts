@@ -1,6 +1,6 @@
 /** Who is present, and what becomes of those who are not. */
 import { setTimeout as delay } from 'node:timers/promises';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { applyReturnsOf } from '../../../src/orders/returns.ts';
 import { rows } from '../../../src/postgres/database.ts';
 import { QueueWatch } from '../../../src/queue/buyers/queue-watch.ts';
@@ -40,6 +40,13 @@ async function complete(saleId: string, { db } = shop): Promise<void> {
   await rows(db, 'DELETE FROM queue_presence WHERE sale_id = ?', [saleId]);
   await tidyPresence(db, saleId, SECONDS);
   await rows(db, "UPDATE queue_presence SET since = now() - interval '1 day' WHERE sale_id = ?", [saleId]);
+}
+
+/** Ends with the test: the next one's offers would be made before it is ready. */
+async function startHead() {
+  const head = shop.startHead((await shop.startEngine()).take);
+  onTestFinished(head.stop);
+  return head;
 }
 
 /** Places by state. */
@@ -100,7 +107,7 @@ test('a buyer that is absent when its turn comes has left, and the next one gets
   await queued(shop, id, ['anna', 'bert', 'carl']);
   await complete(id);
   await markPresent(shop.db, id, SECONDS, [2, 3]);
-  const { seen } = shop.startHead((await shop.startEngine()).take);
+  const { seen } = await startHead();
   await untilStates(shop, id, { anna: 'left', bert: 'offered', carl: 'waiting' });
   await until(() => seen.absent === 1, { what: 'the head reports who was absent' });
   expect(seen.failures).toEqual([]);
@@ -115,7 +122,7 @@ test('a buyer that has just got its place is present', async () => {
   await queued(shop, id, ['early', 'anna', 'bert']);
   const found = await present(id);
   expect([1, 2, 3, 4].map((number) => found.has(number))).toEqual([false, true, true, false]);
-  const { seen } = shop.startHead((await shop.startEngine()).take);
+  const { seen } = await startHead();
   await untilStates(shop, id, { early: 'left', anna: 'offered', bert: 'offered' });
   expect(seen.failures).toEqual([]);
 });
@@ -295,7 +302,7 @@ test.each([
 test('in the lobby, a head says that it is there', async () => {
   const startsAt = new Date(Date.now() + 3_600_000).toISOString();
   const { id } = await shop.sell({ stock: 1, ...QUEUE, presenceSeconds: SECONDS, startsAt });
-  shop.startHead((await shop.startEngine()).take);
+  await startHead();
   await until(async () => (await readQueue(shop.db, id))?.toldAt !== undefined, { what: 'a head has told' });
 });
 
@@ -304,7 +311,7 @@ test('the head tells from which rank on nothing can come', async () => {
   await queued(shop, id, ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h']);
   await complete(id);
   await markPresent(shop.db, id, SECONDS, [1, 2, 3, 5, 6, 8]);
-  shop.startHead((await shop.startEngine()).take);
+  await startHead();
   // Two offers could come back: the places 3 and 5 may still get them, 4 is absent.
   await until(async () => (await readQueue(shop.db, id))?.hopelessFrom === 6, {
     what: 'place 6 has no hope',
@@ -322,7 +329,7 @@ test('while everybody counts as present, a buyer that has left takes nobody’s 
   const { id } = await shop.sell({ stock: 2, ...QUEUE, presenceSeconds: SECONDS });
   await queued(shop, id, ['a', 'b', 'c', 'd', 'e', 'f']);
   await leaveQueue(shop.db, id, 'd');
-  shop.startHead((await shop.startEngine()).take);
+  await startHead();
   // Two offers could come back: the places 3 and 5 may still get them.
   await until(async () => (await readQueue(shop.db, id))?.hopelessFrom === 6, {
     what: 'place 6 has no hope, and place 5 has',
