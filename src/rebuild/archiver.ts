@@ -87,7 +87,8 @@ export class Archiver {
       await makeChange(db, id, { action: 'close' }, this.#author, {
         isWanted: (trx) => isOver(trx, id, afterDays),
       });
-      return followMovements(db, backend, id);
+      await followMovements(db, backend, id);
+      return;
     }
     await archiveSale({ db, backend, locks }, id, this.#author);
     events.archived({ saleId: id });

@@ -314,9 +314,10 @@ async function publishAsItIs(db: Database, backend: Backend, { sale, generation 
   const row = await readSale(db, sale.id);
   if (row?.generation !== generation) {
     // The sale was deleted or archived meanwhile: what was loaded after that must not remain in the backend.
-    const isGone = !row || row.archivedAt !== undefined;
-    if (isGone)
-      await backend.sales.archive({ saleId: sale.id, generation: row?.generation ?? generation + 1 });
+    // What sells again of an archived one is left to the next rebuild, which salvages it.
+    if (!row) await backend.sales.archive({ saleId: sale.id, generation: generation + 1 });
+    else if (row.archivedAt)
+      await backend.sales.archive({ saleId: sale.id, generation: row.generation }, 'idle');
     throw new StaleGeneration(sale.id, generation);
   }
   await backend.sales.publish(row);

@@ -32,18 +32,23 @@ export const OWN_TIME_S = 5;
 /** The process that makes a withdrawal completes it, and a resize comes with the next generation (rebuild.ts). */
 const NOT_FOLLOWED: readonly NotedAction[] = ['withdraw', 'resize'];
 
-/** Applies the open movements of a sale that can be applied. @throws StaleGeneration, the stores' errors */
+/**
+ * Applies the open movements of a sale that can be applied.
+ * @returns false if one could not be applied, because the sale's row is locked; then the later ones were left open, too
+ * @throws StaleGeneration, the stores' errors
+ */
 export async function followMovements(
   db: Database,
   backend: Backend,
   saleId: string,
   options?: FollowOptions,
-): Promise<void> {
+): Promise<boolean> {
   for (const movement of await readOpenMovements(db, saleId)) {
     if (NOT_FOLLOWED.includes(movement.action)) continue;
-    if (!(await follow(db, backend, movement, options))) return;
+    if (!(await follow(db, backend, movement, options))) return false;
     await closeMovement(db, movement.id);
   }
+  return true;
 }
 
 /** Sales with a change that was not applied in time by the process that made it. */
@@ -66,9 +71,9 @@ export async function finishMovements(
   saleId: string,
   options?: FollowOptions,
 ): Promise<void> {
-  await followMovements(db, backend, saleId, options);
+  if (!(await followMovements(db, backend, saleId, options))) return;
   for (const movement of await readOpenMovements(db, saleId)) {
-    if (movement.action === 'withdraw') await undoWithdrawal(db, backend, movement);
+    if (movement.action === 'withdraw') await undoWithdrawal(db, backend, movement, options);
   }
 }
 

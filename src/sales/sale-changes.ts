@@ -147,13 +147,17 @@ async function setWindow(
     ]);
   }
   if (startsAt === sale.startsAt && endsAt === sale.endsAt) return undefined;
-  await trx.raw('UPDATE sales SET starts_at = ?, ends_at = ? WHERE id = ?', [
-    ...window(startsAt, endsAt),
-    sale.id,
-  ]);
+  const [from, to] = window(startsAt, endsAt);
+  const [keepsStart, keepsEnd] = [startsAt === sale.startsAt, endsAt === sale.endsAt];
+  // Only what changes: an older version has accepted times that Postgres does not read in this form.
+  await trx.raw(
+    `UPDATE sales SET starts_at = coalesce(?::timestamptz, starts_at),
+       ends_at = CASE WHEN ? THEN ends_at ELSE ?::timestamptz END WHERE id = ?`,
+    [keepsStart ? null : from!, keepsEnd, keepsEnd ? null : to!, sale.id],
+  );
   return {
     action: 'window',
-    detail: { from: window(sale.startsAt, sale.endsAt), to: window(startsAt, endsAt) },
+    detail: { from: window(sale.startsAt, sale.endsAt), to: [from, to] },
   };
 }
 

@@ -21,6 +21,7 @@ import { levelDown } from '../engine/sale/split-evenly.ts';
 import { InsufficientStock } from '../operations/sale-operations.ts';
 import { transactionInTime } from '../postgres/changes/transaction-in-time.ts';
 import { type Database, rows } from '../postgres/database.ts';
+import type { FollowOptions } from './follow-state.ts';
 import { type Movement, readOpenMovements, writeMovement } from './ledger.ts';
 import { lockSale } from './sale-changes.ts';
 
@@ -136,17 +137,20 @@ async function finish(db: Database, { movement, units, latestMs }: Withdrawal): 
 /**
  * Returns the units that are out for a withdrawal, unless it has ended meanwhile. If a node of version 0.1.0 has rebuilt the
  * sale, it has loaded the units, and left the movement open.
+ * @param options `ifUnlocked` is about the movement's row here
  * @throws StaleGeneration
  */
 export async function undoWithdrawal(
   db: Database,
   backend: Backend,
   { id, saleId, generation }: Movement,
+  { ifUnlocked = false }: FollowOptions = {},
 ): Promise<void> {
   const [undoing] = await rows<{ segments: number; generation: number }>(
     db,
-    `UPDATE stock_movements m SET detail = detail || '{"undoing":true}' FROM sales s
-     WHERE m.id = ? AND m.applied_at IS NULL AND s.id = m.sale_id RETURNING s.segments, s.generation`,
+    `WITH mine AS (SELECT id FROM stock_movements WHERE id = ? FOR UPDATE ${ifUnlocked ? 'SKIP LOCKED' : ''})
+     UPDATE stock_movements m SET detail = detail || '{"undoing":true}' FROM mine, sales s
+     WHERE m.id = mine.id AND m.applied_at IS NULL AND s.id = m.sale_id RETURNING s.segments, s.generation`,
     [id],
   );
   if (!undoing) return;

@@ -202,7 +202,7 @@ export class MemoryBackend implements Backend, TakeStore, SaleStore, OrderLog {
   ): Promise<void> {
     const { segments, drafts } = this.#stock.saleFor(saleId);
     const older = await this.olderSegments({ saleId, generation }, from);
-    if (which === 'idle' && older.some(({ segment }) => segments.get(segment)!.isPublished))
+    if (which === 'idle' && older.some(({ segment }) => segments.get(segment)?.isPublished))
       throw new StaleGeneration(saleId, generation);
     for (const number of [...segments.keys(), ...drafts.keys()]) {
       const isLater = (segments.get(number)?.generation ?? 0) >= generation;

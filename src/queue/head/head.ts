@@ -36,6 +36,8 @@ const PARALLEL_SALES = 8;
  * do not wait for that.
  */
 const SALE_WAIT_MS = 1_500;
+/** So many sales are left out at most. Each of them holds a connection to Postgres, of which a process has five by default. */
+const MAX_LATE_SALES = 2;
 /** The head reports how a queue stands at least this often. */
 const REPORT_MS = 1_000;
 
@@ -55,6 +57,8 @@ export class QueueHead {
   readonly #lines = new Map<string, { readonly entriesHash: string; readonly line: Line }>();
   /** By sale: what is done for it now. */
   readonly #serving = new Map<string, Promise<boolean>>();
+  /** Of them, those that the rounds do not wait for. */
+  #late = 0;
   /** By sale: the draw under way. */
   readonly #drawing = new Map<string, Promise<void>>();
   /** By sale: the turn of all places before this rank has come. Those that are absent are ended round by round. */
@@ -79,7 +83,9 @@ export class QueueHead {
   /** Ends after the round and the draws under way. */
   async stop(): Promise<void> {
     await this.#loop.stop();
-    await Promise.all([...this.#serving.values(), ...this.#drawing.values()]);
+    // A round may begin a draw.
+    await Promise.all(this.#serving.values());
+    await Promise.all(this.#drawing.values());
   }
 
   /** @returns how long to rest */
@@ -100,7 +106,14 @@ export class QueueHead {
     const saleId = row.sale.id;
     const serving = this.#serve(row).finally(() => this.#serving.delete(saleId));
     this.#serving.set(saleId, serving);
-    return withTimeout(SALE_WAIT_MS, serving).catch(() => false);
+    return withTimeout(SALE_WAIT_MS, serving).catch(() => this.#isLate(serving));
+  }
+
+  #isLate(serving: Promise<boolean>): Promise<boolean> | false {
+    if (this.#late >= MAX_LATE_SALES) return serving;
+    this.#late++;
+    void serving.then(() => this.#late--);
+    return false;
   }
 
   /** Never rejects. @returns whether the next round is to follow at once */

@@ -135,7 +135,7 @@ export class Reconciler {
     for (const sale of lost) await this.#sales.isolate(sale.saleId, () => this.#restore(sale));
     if (open.movements || this.#resizes.areDrafting) await this.#resizes.advance(settled);
     if (open.erasures) await this.#erasures.advance(settled);
-    if (open.movements) await this.#finishOverdue();
+    if (open.movements) await this.#finishOverdue(settled);
     // If a repair failed above, these findings are repaired again at the next call.
     this.#scanned = undefined;
     this.#dueAtMs = monotonicMs() + PAUSE_MS;
@@ -202,9 +202,12 @@ export class Reconciler {
    * Finishes operators' changes that were left unfinished, of all sales. If a sale is being rebuilt, that is no
    * failure: a later sweep tries again.
    */
-  async #finishOverdue(): Promise<void> {
+  async #finishOverdue(settled: () => Promise<void>): Promise<void> {
     const { db, backend } = this.#stores;
-    for (const saleId of await readOverdueSales(db)) {
+    const overdue = await readOverdueSales(db);
+    // A batch under way has rows of sales locked.
+    if (overdue.length > 0) await settled();
+    for (const saleId of overdue) {
       await this.#sales.isolate(saleId, () =>
         finishMovements(db, backend, saleId, UNLESS_LOCKED).catch((error) => {
           if (!(error instanceof StaleGeneration)) throw error;

@@ -1,8 +1,10 @@
 /** Rows of sales: what is written is read again, and each list has its sales in their order, and no others. */
+
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { Sale } from '../../../src/engine/contract.ts';
 import { SaleArchived, UnknownSale } from '../../../src/operations/sale-operations.ts';
 import { rows } from '../../../src/postgres/database.ts';
+import { makeChange } from '../../../src/sales/sale-changes.ts';
 import { readSalePage, readSummedSale } from '../../../src/sales/sale-pages.ts';
 import {
   insertSale,
@@ -62,6 +64,16 @@ describe('a sale', () => {
     const sale = aSale({ startsAt, endsAt });
     await insertSale(shop.db, sale, BY);
     expect((await readKnownSale(shop.db, sale.id)).sale).toEqual(sale);
+  });
+
+  test('of an older version, that ends after the year 9999, can be given another start', async () => {
+    const sale = aSale({});
+    await insertSale(shop.db, sale, BY);
+    await shop.db.raw("UPDATE sales SET ends_at = '10000-01-01 00:59:59+00' WHERE id = ?", [sale.id]);
+    const startsAt = Date.parse('2030-01-01T00:00:00Z');
+    await makeChange(shop.db, sale.id, { action: 'window', startsAt }, BY);
+    const { sale: changed } = await readKnownSale(shop.db, sale.id);
+    expect(changed).toMatchObject({ startsAt, endsAt: Date.parse('+010000-01-01T00:59:59Z') });
   });
 
   test('is not found without a row, under an id that no sale can have, and while it is deleted', async () => {

@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { ExpectedSale, Watermark } from '../../../src/engine/contract.ts';
 import { rows } from '../../../src/postgres/database.ts';
 import { LocalLocks, type SaleLocks } from '../../../src/postgres/sale-locks.ts';
+import { writeMovement } from '../../../src/sales/ledger.ts';
 import { makeChange } from '../../../src/sales/sale-changes.ts';
 import { BY } from '../../support/author.ts';
 import { breaker, deathAt, intercept, stallAt } from '../../support/engine/intercept.ts';
@@ -75,6 +76,24 @@ test.each([
   await row.unlock();
   await until(async () => (await shop.backend.sales.versions([held.id]))[0]!.state === 'paused', {
     what: 'the backend has the state of Postgres',
+  });
+});
+
+test('nor by a withdrawal that was left unfinished, and is locked', async () => {
+  const [held, other] = [await shop.sell({ stock: 100 }), await shop.sell({ stock: 100 })];
+  const left = { saleId: held.id, action: 'withdraw', generation: 1, detail: { wanted: 1 } } as const;
+  await shop.db.transaction((trx) => writeMovement(trx, left, BY));
+  await shop.db.raw("UPDATE stock_movements SET moved_at = now() - interval '1 minute'");
+  await using lock = await shop.lockMovements(held.id);
+  const sync = await shop.startSync();
+  await sync.ready;
+  const till = await shop.startEngine();
+  const seen = sync.seen.sweeps;
+  await until(() => sync.seen.sweeps > seen + 1, { what: 'a sweep that looks at it' });
+  expect((await till.buy(other.id, 'y')).code).toBe('committed');
+  await lock.unlock();
+  await until(async () => (await shop.changesOf(held.id)).every(({ applied }) => applied), {
+    what: 'the withdrawal is undone',
   });
 });
 

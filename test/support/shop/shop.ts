@@ -107,6 +107,10 @@ export class Shop implements AsyncDisposable {
     return this.#lock('SELECT 1 FROM sales WHERE id = ? FOR UPDATE', [saleId]);
   }
 
+  lockMovements(saleId: string) {
+    return this.#lock('SELECT 1 FROM stock_movements WHERE sale_id = ? FOR UPDATE', [saleId]);
+  }
+
   lockQueue(saleId: string) {
     return this.#lock('SELECT 1 FROM queues WHERE sale_id = ? FOR UPDATE', [saleId]);
   }
