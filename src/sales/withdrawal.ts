@@ -146,9 +146,10 @@ export async function undoWithdrawal(
   { id, saleId, generation }: Movement,
   { ifUnlocked = false }: FollowOptions = {},
 ): Promise<void> {
+  const unless = ifUnlocked ? 'SKIP LOCKED' : '';
   const [undoing] = await rows<{ segments: number; generation: number }>(
     db,
-    `WITH mine AS (SELECT id FROM stock_movements WHERE id = ? FOR UPDATE ${ifUnlocked ? 'SKIP LOCKED' : ''})
+    `WITH mine AS (SELECT id FROM stock_movements WHERE id = ? FOR UPDATE ${unless})
      UPDATE stock_movements m SET detail = detail || '{"undoing":true}' FROM mine, sales s
      WHERE m.id = mine.id AND m.applied_at IS NULL AND s.id = m.sale_id RETURNING s.segments, s.generation`,
     [id],

@@ -38,6 +38,7 @@ import { readOverdueSales } from '../../../src/sales/movements.ts';
 import { readOpenWork } from '../../../src/sales/open-work.ts';
 import { readSales } from '../../../src/sales/sale-rows.ts';
 import { SalesAtWork } from '../../../src/sales/sales-at-work.ts';
+import { undoWithdrawal } from '../../../src/sales/withdrawal.ts';
 import { BuyerService } from '../../../src/shop/buyer-service.ts';
 import { BY } from '../../support/author.ts';
 import { emptyDatabase, until } from '../../support/fixtures.ts';
@@ -221,6 +222,8 @@ async function operate(): Promise<void> {
   await readSales(db);
   await new SalesAtWork(db).read(['ended-1']);
   await readOpenWork(db);
+  const noWithdrawal = { id: '0', saleId: 'one', action: 'withdraw', units: 0, generation: 1 } as const;
+  await undoWithdrawal(db, backend, noWithdrawal, { ifUnlocked: true });
   await webhook.resend('1');
   const { orders: left } = await orders.listOrders('one');
   await orders.editOrder(left[0]!.orderId, { reference: 'x' }, BY);
