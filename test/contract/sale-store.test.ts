@@ -566,7 +566,7 @@ onEachBackend((stage) => {
       { state: 'frozen', isRemoved: true },
       { state: 'loaded', isRemoved: true },
     ] as const)(
-      'of which one is $state, only if idle: it is removed: $isRemoved',
+      'removes idle segments only: one that is $state is removed: $isRemoved',
       async ({ state, isRemoved }) => {
         const sale = await loadSale(stage.backend, aSale({ segments: 3, stock: 9 }));
         const { sales } = stage.backend;

@@ -45,7 +45,7 @@ export class Auditor {
   /** Redis has lost writes. */
   lost(): void {
     this.everLost = true;
-    for (const sale of this.sales) sale.lost();
+    this.wentBack();
   }
 
   /** Redis has gone back, and lacks no order. */
