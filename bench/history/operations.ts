@@ -1,5 +1,5 @@
 /** The operations that are done and compared in both shops, each on a sale that sells. */
-import { expireOrders } from '../../src/orders/order-changes.ts';
+import { expireOrders } from '../../src/orders/expire-orders.ts';
 import { rebuildSale } from '../../src/rebuild/rebuild.ts';
 import { BenchFailure } from '../support/failure.ts';
 import type { BenchShop } from './shop.ts';

@@ -2,27 +2,35 @@
  * Expires orders that were not paid in time, so that their units are sold again.
  *
  *   page: expired in one transaction ──committed──> units returned ──page was full──> next page at once
- *                                                                  └──else──> next page within EXPIRE_EVERY_MS
+ *     │                                                            └──else──> next page within EXPIRE_EVERY_MS
+ *     └─sale was locked──> its orders, in a transaction of their own ──committed──> units returned
+ *                            └──still locked after LOCK_WAIT_MS──> the sale is left out of pages for LEFT_OUT_MS
  *
  * Several processes may run this at once, one beside each sync: a page skips orders that another process, or a
- * buyer's payment or cancellation, has locked. Nothing is kept in memory: an index of unpaid orders gives those that
- * are due.
+ * buyer's payment or cancellation, has locked. Only the sales that are left out are kept in memory: an index of unpaid
+ * orders gives those that are due.
  *
  * Crash points: docs/internals/orders.md.
  */
 import type { Backend } from '../engine/contract.ts';
+import { monotonicMs } from '../lib/monotonic.ts';
 import { Rounds } from '../lib/rounds.ts';
 import type { Database } from '../postgres/database.ts';
-import { expireOrders } from './order-changes.ts';
+import { type ExpiredOrders, expireInSale, expireOrders } from './expire-orders.ts';
 import { applyReturnsOf } from './returns.ts';
 
 const PAGE_ORDERS = 500;
 const EXPIRE_EVERY_MS = 1_000;
+/** A batch of sync locks a sale for some milliseconds. */
+const LOCK_WAIT_MS = 500;
+const LEFT_OUT_MS = 30_000;
+/** After each page. With more, sales that stay locked would hold up the pages. */
+const MAX_WAITS = 2;
 
 export interface ExpiryEvents {
-  /** A page was committed. `overdueMs`: how long the first of its orders had been due. */
+  /** Orders were committed as expired. `overdueMs`: how long the first of them had been due. */
   expired(info: { orders: number; overdueMs: number }): void;
-  /** A page, or the return of its units, failed and is tried again. */
+  /** A page, a locked sale, or the return of units failed and is tried again. */
   failed(info: { error: unknown }): void;
 }
 
@@ -32,11 +40,15 @@ export interface ExpiryOptions {
   readonly events: ExpiryEvents;
   /** Orders in one transaction. */
   readonly pageOrders?: number;
+  /** How long a sale is left out that stays locked, in milliseconds. */
+  readonly leftOutMs?: number;
 }
 
 export class Expiry {
   readonly #options: ExpiryOptions;
   readonly #rounds: Rounds;
+  /** Sales that stay locked: until when they are left out. */
+  readonly #leftOut = new Map<string, number>();
 
   constructor(options: ExpiryOptions) {
     this.#options = options;
@@ -58,11 +70,33 @@ export class Expiry {
 
   /** @returns whether the page was full, so that the next one follows at once */
   async #expirePage(): Promise<boolean> {
-    const { db, backend, events, pageOrders = PAGE_ORDERS } = this.#options;
-    const { orderIds, dueSince } = await expireOrders(db, pageOrders);
-    if (dueSince === undefined) return false;
+    const { db, pageOrders = PAGE_ORDERS } = this.#options;
+    const now = monotonicMs();
+    for (const [saleId, untilMs] of this.#leftOut) if (untilMs <= now) this.#leftOut.delete(saleId);
+    const page = await expireOrders(db, pageOrders, [...this.#leftOut.keys()]);
+    await this.#expired(page);
+    for (const [saleId, orderIds] of [...page.locked].slice(0, MAX_WAITS))
+      await this.#await(saleId, orderIds);
+    const found = [...page.locked.values()].reduce((sum, ids) => sum + ids.length, page.orderIds.length);
+    return found === pageOrders;
+  }
+
+  async #await(saleId: string, orderIds: readonly string[]): Promise<void> {
+    const { db, events, leftOutMs = LEFT_OUT_MS } = this.#options;
+    const expired = await expireInSale(db, saleId, orderIds, LOCK_WAIT_MS);
+    if (expired) return this.#expired(expired);
+    this.#leftOut.set(saleId, monotonicMs() + leftOutMs);
+    const error = new Error(
+      `another transaction has locked the row of sale ${JSON.stringify(saleId)} in Postgres for more than ${LOCK_WAIT_MS} ms: ` +
+        `${orderIds.length} of its unpaid orders are due, and are tried again in ${leftOutMs / 1_000} s`,
+    );
+    events.failed({ error });
+  }
+
+  async #expired({ orderIds, dueSince }: ExpiredOrders): Promise<void> {
+    if (dueSince === undefined) return;
+    const { db, backend, events } = this.#options;
     events.expired({ orders: orderIds.length, overdueMs: Math.max(0, Date.now() - dueSince.getTime()) });
     await applyReturnsOf(db, backend, orderIds);
-    return orderIds.length === pageOrders;
   }
 }

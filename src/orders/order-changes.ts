@@ -1,13 +1,13 @@
 /**
- * The changes of orders in Postgres: each is one call and one transaction (migrations/027-second-late-payment.sql; the expiry in
- * migrations/024-queue-aftermath.sql; operators' changes, which are stored with operator and reason, in
+ * The changes of orders in Postgres that somebody asks for: each is one call and one transaction
+ * (migrations/027-second-late-payment.sql; operators' changes, which are stored with operator and reason, in
  * migrations/013-who-and-why.sql).
  */
 import type { Author } from '../engine/sale/author.ts';
 import type { Order, OrderChange, PayType } from '../operations/order-operations.ts';
 import { IN_TIME } from '../postgres/changes/in-time.ts';
 import { rowsInTime } from '../postgres/changes/rows-in-time.ts';
-import { type Database, rows } from '../postgres/database.ts';
+import type { Database } from '../postgres/database.ts';
 import { despiteDeadlocks } from '../postgres/deadlock.ts';
 import { type OrderRow, orderOf } from './order-reader.ts';
 
@@ -91,22 +91,4 @@ async function decide<D extends Changed | Settled>(
     }),
   );
   return row?.order_id ? ({ verdict: row.verdict, order: orderOf(row) } as D) : undefined;
-}
-
-export interface ExpiredOrders {
-  readonly orderIds: readonly string[];
-  /** When the first of them was due. */
-  readonly dueSince: Date | undefined;
-}
-
-/** Expires at most `most` orders that were not paid in time. */
-export async function expireOrders(db: Database, most: number): Promise<ExpiredOrders> {
-  const [row] = await despiteDeadlocks(() =>
-    rows<{ order_ids: string[]; due_since: Date | null }>(
-      db,
-      'SELECT order_ids::text[], due_since FROM stockade_expire_orders(?)',
-      [most],
-    ),
-  );
-  return { orderIds: row!.order_ids, dueSince: row!.due_since ?? undefined };
 }

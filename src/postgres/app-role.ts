@@ -60,6 +60,7 @@ export const FUNCTIONS: readonly string[] = [
   'stockade_apply_batch',
   'stockade_give_back',
   'stockade_expire_orders',
+  'stockade_expire_given',
   'stockade_change_order',
   'stockade_settle_late_payment',
   'stockade_change_order_by',

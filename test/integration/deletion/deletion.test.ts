@@ -10,7 +10,7 @@ import { WebhookQueue } from '../../../src/events/webhook-queue.ts';
 import { OrdersDiffer, SaleDeleting } from '../../../src/operations/delete-operations.ts';
 import { exportOrders, textOf } from '../../../src/operations/order-export.ts';
 import { UnknownSale, WrongState } from '../../../src/operations/sale-operations.ts';
-import { expireOrders } from '../../../src/orders/order-changes.ts';
+import { expireOrders } from '../../../src/orders/expire-orders.ts';
 import { readOrder } from '../../../src/orders/order-reader.ts';
 import { readOwnOrders, readOwnOrdersOfSale } from '../../../src/orders/own-orders.ts';
 import { type Database, rows } from '../../../src/postgres/database.ts';

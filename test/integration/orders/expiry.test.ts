@@ -115,9 +115,9 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
 
   test('a process that dies within a page has changed nothing', async () => {
     const { saleId } = await overdue(40);
-    await using row = await shop.lockRow(saleId);
+    await using events = await shop.lockTable('order_events');
     const first = shop.startExpiry();
-    await until(() => shop.isBlocked(), { what: 'the page waits for the sale’s row' });
+    await until(() => shop.isBlocked(), { what: 'the page waits for its last write' });
     await rows(
       shop.db,
       `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
@@ -126,8 +126,49 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
     await until(() => first.failures.length > 0, { what: 'the page fails' });
     expect(await statuses(saleId)).toEqual({ unpaid: 40 });
     expect(await rows(shop.db, 'SELECT 1 FROM stock_returns')).toEqual([]);
-    await row.unlock();
+    await events.unlock();
     await until(() => first.orders === 40, { what: 'it is tried again' });
+    await balanced(saleId, 0);
+  });
+
+  test('a sale that stays locked is left out and reported, while the orders of other sales expire', async () => {
+    const [stuck, other] = [await overdue(30), await overdue(10)];
+    await using row = await shop.lockRow(stuck.saleId);
+    // The orders of the locked sale are due first, and fill two pages.
+    const seen = shop.startExpiry({ pageOrders: 15, leftOutMs: 1_000 });
+    await until(() => seen.orders === 10, { what: 'the orders of the other sale expire' });
+    await balanced(other.saleId, 0);
+    expect(await statuses(stuck.saleId)).toEqual({ unpaid: 30 });
+    await until(() => seen.failures.length >= 2, { what: 'the locked sale is tried again' });
+    expect(String(seen.failures[0])).toMatch(
+      new RegExp(
+        `row of sale "${stuck.saleId}" .* 15 of its unpaid orders are due, and are tried again in 1 s`,
+      ),
+    );
+    await row.unlock();
+    await until(() => seen.orders === 40, { what: 'the orders of the sale expire' });
+    await balanced(stuck.saleId, 0);
+  });
+
+  test('the orders of a sale expire that is locked nearly all the time', async () => {
+    const { saleId } = await overdue(40);
+    let isOver = false;
+    const batches = (async () => {
+      // The next lock waits in line before this one ends, as it is with batches of sync.
+      let held = await shop.lockRow(saleId);
+      while (!isOver) {
+        const next = shop.lockRow(saleId);
+        await until(() => shop.isBlocked(), { what: 'the next one waits' });
+        await held.unlock();
+        held = await next;
+      }
+      await held.unlock();
+    })();
+    const seen = shop.startExpiry({ pageOrders: 15 });
+    await until(() => seen.orders === 40, { what: 'all orders expire' });
+    isOver = true;
+    await batches;
+    expect(seen.failures).toEqual([]);
     await balanced(saleId, 0);
   });
 });

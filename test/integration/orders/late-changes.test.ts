@@ -1,6 +1,7 @@
 /** Each change of an order or a place that gets the lock of its row after its latest time is refused, and changes nothing. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { changeOrder, expireOrders, settleLatePayment } from '../../../src/orders/order-changes.ts';
+import { expireOrders } from '../../../src/orders/expire-orders.ts';
+import { changeOrder, settleLatePayment } from '../../../src/orders/order-changes.ts';
 import { editOrder } from '../../../src/orders/order-edits.ts';
 import { type Database, rows } from '../../../src/postgres/database.ts';
 import { acceptOffer } from '../../../src/queue/offers.ts';

@@ -1,6 +1,7 @@
 /** Changes of one order run one after the other: the second is decided by the result of the first. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { changeOrder, expireOrders, settleLatePayment } from '../../../src/orders/order-changes.ts';
+import { expireOrders } from '../../../src/orders/expire-orders.ts';
+import { changeOrder, settleLatePayment } from '../../../src/orders/order-changes.ts';
 import { rows } from '../../../src/postgres/database.ts';
 import { until } from '../../support/fixtures.ts';
 import { Shop } from '../../support/shop/shop.ts';

@@ -1,6 +1,6 @@
 /** Which of many overdue orders one call of the expiry takes. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { expireOrders } from '../../../src/orders/order-changes.ts';
+import { expireOrders } from '../../../src/orders/expire-orders.ts';
 import { rows } from '../../../src/postgres/database.ts';
 import { Shop } from '../../support/shop/shop.ts';
 

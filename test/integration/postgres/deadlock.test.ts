@@ -4,7 +4,8 @@
 import type { Knex } from 'knex';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { LogRead } from '../../../src/engine/contract.ts';
-import { changeOrder, expireOrders } from '../../../src/orders/order-changes.ts';
+import { expireOrders } from '../../../src/orders/expire-orders.ts';
+import { changeOrder } from '../../../src/orders/order-changes.ts';
 import { rows } from '../../../src/postgres/database.ts';
 import { rebuildSale } from '../../../src/rebuild/rebuild.ts';
 import { applyBatch } from '../../../src/sync/apply/apply.ts';
@@ -94,24 +95,36 @@ test('a batch locks its sales in the order of their ids, however they lie in the
 });
 
 describe('the victim of a deadlock is repeated', () => {
-  test.each(['cancel', 'expire'] as const)('%s', async (kind) => {
+  test('a cancellation', async () => {
     const sale = await shop.sell({ stock: 10, payWithinSeconds: 600 });
     const [orderId] = await commit(sale.id, ['anna']);
-    await shop.db.raw("UPDATE orders SET expires_at = now() - interval '1 second'");
     const other = await patient();
     await other.raw('SELECT 1 FROM sales WHERE id = ? FOR UPDATE', [sale.id]);
-    const changed =
-      kind === 'expire'
-        ? expireOrders(shop.db, 10)
-        : changeOrder(shop.db, { orderId: orderId!, kind, payType: undefined, by: BY });
+    const changed = changeOrder(shop.db, { orderId: orderId!, kind: 'cancel', payType: undefined, by: BY });
     await blocked(1);
     await other.raw('SELECT 1 FROM orders WHERE order_id = ? FOR UPDATE', [orderId!]);
     await other.commit();
     await changed;
-    // An expiry leaves out what the other has still locked when it is made once more.
-    if (kind === 'expire') await expireOrders(shop.db, 10);
-    const status = { cancel: 'cancelled', expire: 'expired' }[kind];
-    expect(await rows(shop.db, 'SELECT status FROM orders')).toEqual([{ status }]);
+    expect(await rows(shop.db, 'SELECT status FROM orders')).toEqual([{ status: 'cancelled' }]);
+  });
+
+  test('the expiry of an offer', async () => {
+    const { id } = await shop.sell({ stock: 1, ...QUEUE });
+    await queued(shop, id, ['anna']);
+    await shop.startSync();
+    shop.startHead((await shop.startEngine()).take);
+    const orderId = await offered(shop, id, 'anna');
+    await shop.db.raw("UPDATE orders SET expires_at = now() - interval '1 second'");
+    const other = await patient();
+    await other.raw('SELECT 1 FROM places WHERE sale_id = ? FOR UPDATE', [id]);
+    const expired = expireOrders(shop.db, 10);
+    await blocked(1);
+    await other.raw('SELECT 1 FROM orders WHERE order_id = ? FOR UPDATE', [orderId]);
+    await other.commit();
+    await expired;
+    // The repetition leaves out what the other has still locked then.
+    await expireOrders(shop.db, 10);
+    expect(await rows(shop.db, 'SELECT status FROM orders')).toEqual([{ status: 'expired' }]);
   });
 
   test('the resume of a sale with a queue', async () => {

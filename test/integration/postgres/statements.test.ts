@@ -12,7 +12,7 @@ import { finishDeletion } from '../../../src/deletion/finish-deletion.ts';
 import { Outbox } from '../../../src/events/outbox.ts';
 import { WebhookQueue } from '../../../src/events/webhook-queue.ts';
 import type { OrderQuery } from '../../../src/operations/order-list.ts';
-import { expireOrders } from '../../../src/orders/order-changes.ts';
+import { expireInSale, expireOrders } from '../../../src/orders/expire-orders.ts';
 import { OrderService } from '../../../src/orders/order-service.ts';
 import { readOwnOrders, readOwnOrdersOfSale } from '../../../src/orders/own-orders.ts';
 import { applyReturns, applyReturnsOf } from '../../../src/orders/returns.ts';
@@ -204,6 +204,7 @@ async function operate(): Promise<void> {
   await orders.refundsDue();
   await orders.refundsDue('one');
   await expireOrders(db, 10);
+  await expireInSale(db, 'one', ['1'], 100);
   await countLiveOrders(db, 'one');
   const outbox = new Outbox(db);
   await outbox.isEmpty();

@@ -312,7 +312,7 @@ export const MUTATIONS: readonly Mutation[] = [
     'expiry: paid orders expire',
     'paidTooLate',
     edit(
-      'postgres/migrations/024-queue-aftermath.sql',
+      'postgres/migrations/031-expiry-beside-locks.sql',
       "WHERE o.status = 'unpaid' AND",
       "WHERE o.status IN ('unpaid', 'paid') AND",
     ),

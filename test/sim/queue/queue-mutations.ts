@@ -4,7 +4,7 @@ import type { Mutation } from '../planted/mutations.ts';
 const SQL = 'src/postgres/migrations/023-queue.sql';
 const ACCEPT = 'src/postgres/migrations/028-accept-offer.sql';
 const GAPS = 'src/postgres/migrations/030-queue-gaps.sql';
-const AFTERMATH = 'src/postgres/migrations/024-queue-aftermath.sql';
+const EXPIRY = 'src/postgres/migrations/031-expiry-beside-locks.sql';
 const HEAD = 'src/queue/head/head.ts';
 const STANDING = 'src/queue/head/standing.ts';
 const PRESENCE = 'src/queue/presence.ts';
@@ -94,7 +94,7 @@ export const QUEUE_MUTATIONS: readonly Mutation[] = [
   {
     name: 'queue: offers lapse while the sale is paused',
     conditions: 'restlessQueue',
-    edits: [{ file: AFTERMATH, find: 'AND (o.offer_of IS NULL OR o.sale_id <> ALL (paused))', replace: '' }],
+    edits: [{ file: EXPIRY, find: 'AND (o.offer_of IS NULL OR o.sale_id <> ALL (paused))', replace: '' }],
   },
   {
     name: 'queue: an offer is accepted after its end',

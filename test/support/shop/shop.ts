@@ -197,9 +197,15 @@ export class Shop implements AsyncDisposable {
     return new OrderService({ db: this.db, backend, buy, returnWaitMs: RETURN_WAIT_MS });
   }
 
-  startExpiry({ backend = this.backend, db = this.db, pageOrders = 500, hangs = false } = {}): SeenExpiry {
+  startExpiry({
+    backend = this.backend,
+    db = this.db,
+    pageOrders = 500,
+    leftOutMs = 30_000,
+    hangs = false,
+  } = {}): SeenExpiry {
     const seen = new SeenExpiry();
-    const expiry = new Expiry({ db, backend, events: seen, pageOrders });
+    const expiry = new Expiry({ db, backend, events: seen, pageOrders, leftOutMs });
     expiry.start();
     if (!hangs) this.#ends.push(() => expiry.stop());
     return seen;

@@ -1,4 +1,4 @@
-/** What stockade_give_back and stockade_expire_orders write: ended orders, their units, their places and events. */
+/** What stockade_give_back and the functions of the expiry write: ended orders, their units, their places and events. */
 import type pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openFunctions, type Row, type Rows, run } from '../../../support/postgres/run-function.ts';
@@ -162,13 +162,16 @@ describe('offers that end', () => {
   });
 });
 
-describe('the expiry', () => {
+describe.each([
+  ['of nodes of 0.1.0', 'SELECT order_ids, due_since FROM stockade_expire_orders($1)'],
+  ['by pages', "SELECT order_ids, due_since FROM stockade_expire_orders($1, '{}')"],
+])('the expiry %s', (_, sql) => {
   const due = (order_id: number, expires_at: number, more: Row = {}) =>
     order(order_id, 'a', `buyer ${order_id}`, 1, { expires_at, ...more });
   const expire = (given: Rows, most: number, without: readonly string[] = []) =>
     run(client, {
       given: { sales: SALES, ...given },
-      sql: 'SELECT order_ids, due_since FROM stockade_expire_orders($1)',
+      sql,
       bindings: [most],
       without,
     });
@@ -209,4 +212,45 @@ describe('the expiry', () => {
     expect(returned).toEqual([isEnded ? { order_ids: ['21'], due_since: 0 } : { order_ids: [] }]);
     expect(written.orders).toEqual(isEnded ? { 21: { status: 'expired', expired_at: 0 } } : undefined);
   });
+});
+
+describe('the expiry of given orders', () => {
+  const dueIn = (saleId: string, more: Row = {}) => ({
+    order_id: 21,
+    sale_id: saleId,
+    expires_at: 0,
+    ...more,
+  });
+
+  it.each<[string, Row, boolean]>([
+    ['that is due now', dueIn('a'), true],
+    ['that is an offer', dueIn('a', { offer_of: 3 }), true],
+    ['that was not given', dueIn('a', { order_id: 22 }), false],
+    ['of another sale', dueIn('b'), false],
+    ['that is due later', dueIn('a', { expires_at: 1 }), false],
+    ['that was paid meanwhile', dueIn('a', { status: 'paid' }), false],
+  ])('meets an order %s: %o: %s', async (_, more, isEnded) => {
+    const { returned, written } = await given('a', more);
+    expect(returned).toEqual([isEnded ? { order_ids: ['21'], due_since: 0 } : { order_ids: [] }]);
+    expect(written.orders).toEqual(isEnded ? { 21: { status: 'expired', expired_at: 0 } } : undefined);
+    expect(written.sales).toEqual(isEnded ? { a: { stock: 11, live_orders: 6, draft_since: 0 } } : undefined);
+  });
+
+  it.each<[string, Row, boolean]>([
+    ['paused', { state: 'paused' }, true],
+    ['being deleted', { deleting_since: -1 }, false],
+  ])('of a sale that is %s', async (_, more, isEnded) => {
+    const sale = { id: 's', live_orders: 1, ...more };
+    expect((await given('s', dueIn('s'), [sale])).returned).toMatchObject([
+      { order_ids: isEnded ? ['21'] : [] },
+    ]);
+    expect((await given('s', dueIn('s', { offer_of: 3 }), [sale])).returned).toEqual([{ order_ids: [] }]);
+  });
+
+  const given = (saleId: string, one: Row, sales: readonly Row[] = []) =>
+    run(client, {
+      given: { sales: [...SALES, ...sales], orders: [{ buyer_id: 'anna', quantity: 1, ...one }] },
+      sql: 'SELECT order_ids, due_since FROM stockade_expire_given($1, $2, 100)',
+      bindings: [[21], saleId],
+    });
 });

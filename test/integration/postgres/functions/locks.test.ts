@@ -114,12 +114,39 @@ describe('a call that comes second', () => {
 
   it('expires the orders that nobody is changing, without waiting for the others', async () => {
     const orders = [order(11, { expires_at: -5 }), order(12, { expires_at: -4 })];
-    const call = 'SELECT order_ids FROM stockade_expire_orders(9)';
-    expect(await during({ orders }, PAY, call)).toEqual([{ order_ids: ['12'] }]);
+    const call = "SELECT order_ids, locked_ids FROM stockade_expire_orders(9, '{}')";
+    expect(await during({ orders }, PAY, call)).toEqual([{ order_ids: ['12'], locked_ids: [] }]);
     expect(await all('SELECT status FROM orders ORDER BY order_id')).toEqual([
       { status: 'paid' },
       { status: 'expired' },
     ]);
+  });
+
+  describe('the expiry beside a sale that somebody changes', () => {
+    const LOCK = "SELECT 1 FROM sales WHERE id = 'a' FOR UPDATE";
+    const PAGE = "SELECT order_ids, locked_ids, locked_sales FROM stockade_expire_orders(9, '{}')";
+    const orders = [order(11, { expires_at: -5 }), order(12, { expires_at: -4, offer_of: 3 })];
+
+    it('returns its orders without waiting', async () => {
+      const { first, second } = await begin({ orders });
+      await first.query('BEGIN');
+      await first.query(LOCK);
+      const locked = { order_ids: [], locked_ids: ['11', '12'], locked_sales: ['a', 'a'] };
+      expect((await second.query(PAGE)).rows).toEqual([locked]);
+      const given = (waitMs: number) => second.query(`SELECT stockade_expire_given('{11}', 'a', ${waitMs})`);
+      await expect(given(1)).rejects.toMatchObject({ code: '55P03' });
+      await first.query('COMMIT');
+      expect((await second.query('SHOW lock_timeout')).rows).toEqual([{ lock_timeout: '0' }]);
+    });
+
+    it.each([
+      ['paused', "state = 'paused'", ['11']],
+      ['deleted', 'deleting_since = now()', []],
+    ])('waits for it, and keeps what may not expire in a sale that is %s', async (_, change, expired) => {
+      const given = "SELECT order_ids FROM stockade_expire_given('{11,12}', 'a', 60000)";
+      const answer = await during({ orders }, `UPDATE sales SET ${change}`, given);
+      expect(answer).toEqual([{ order_ids: expired }]);
+    });
   });
 });
 
