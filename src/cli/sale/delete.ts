@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { createWriteStream } from 'node:fs';
-import { open } from 'node:fs/promises';
+import { open, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { finished } from 'node:stream/promises';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -79,7 +79,10 @@ function told({ archivedAt, committedOrders, title }: SaleStatus, file: string |
   ];
 }
 
-/** Writes all orders to a new file, and to the disk. @returns their number. @throws UsageError if the file exists */
+/**
+ * Writes all orders to a new file, and to the disk. If that fails, there is no file.
+ * @returns their number. @throws UsageError if the file exists
+ */
 async function exportTo(
   file: string,
   sales: SaleOperations,
@@ -95,14 +98,24 @@ async function exportTo(
   });
   let written = 0;
   const all = { saleId, committedOrders, wanted: {}, format: 'ndjson' } as const;
-  for await (const piece of writeOrders(orders, all, out)) written += piece.orders;
-  await finished(out.end());
-  await syncFolder(dirname(file));
+  try {
+    for await (const piece of writeOrders(orders, all, out)) written += piece.orders;
+    await finished(out.end());
+    await syncFolder(dirname(file));
+  } catch (error) {
+    out.destroy();
+    // With a part of the orders in it, the file would only be in the way of the next attempt.
+    await rm(file, { force: true }).catch(() => {});
+    throw error;
+  }
   return written;
 }
 
 /** Errors of systems that can't open a folder, or can't sync one. */
-const NO_SYNC: readonly (string | undefined)[] = ['EISDIR', 'EACCES', 'EPERM', 'EBADF', 'EINVAL'];
+const NO_SYNC: readonly (string | undefined)[] = [
+  ...['EISDIR', 'EACCES', 'EPERM', 'EBADF', 'EINVAL'],
+  ...['ENOTSUP', 'EOPNOTSUPP', 'ENOSYS'],
+];
 
 /** The stream has synced the file, but not its name: after a power cut, the file could be gone and its orders deleted. */
 async function syncFolder(folder: string): Promise<void> {
