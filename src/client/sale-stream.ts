@@ -110,7 +110,8 @@ async function* follow<Update extends SaleUpdate | PlaceUpdate>(
         waitMs = opened.retryAfterMs;
       } else {
         for await (const { event, data, retry } of eventsIn(opened.body, () => connection.heard())) {
-          if (retry !== undefined) retryMs = Number(retry) || retryMs;
+          // Browsers pass over what is not a number of digits, too.
+          if (retry !== undefined && /^\d+$/.test(retry)) retryMs = Number(retry) || retryMs;
           if (event === 'unavailable') {
             detail = 'the node does not know now how the place stands';
             break;

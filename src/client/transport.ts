@@ -89,6 +89,8 @@ const DEADLINE_MS = 10_000;
 const PAUSE_FIRST_MS = 100;
 const PAUSE_MAX_MS = 2_000;
 const PAUSE_FACTOR = 2;
+/** A timer with a longer time fires at once. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
 /** Answers that say that the request was not executed. It is always repeated. */
 const NOT_EXECUTED = ['busy'];
 /** Answers after which the request may have been executed, and the next one may succeed. */
@@ -186,7 +188,7 @@ export class Transport {
     signal?.addEventListener('abort', onAbort, { once: true });
     const timer = setTimeout(
       () => controller.abort(new Error(`no answer within ${Math.ceil(limitMs)} ms`)),
-      limitMs,
+      Math.min(limitMs, MAX_TIMER_MS),
     );
     try {
       const url = this.#urlOf(request);
@@ -304,14 +306,19 @@ function retryAfter(response: Response): number {
 /** Rejects with the signal's reason. */
 export function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
   return new Promise((resolve, reject) => {
+    // A signal that is aborted already tells nobody any more.
+    if (signal?.aborted) return reject(signal.reason);
     const end = () => {
       clearTimeout(timer);
       reject(signal!.reason);
     };
-    const timer = setTimeout(() => {
-      signal?.removeEventListener('abort', end);
-      resolve();
-    }, ms);
+    const timer = setTimeout(
+      () => {
+        signal?.removeEventListener('abort', end);
+        resolve();
+      },
+      Math.min(ms, MAX_TIMER_MS),
+    );
     signal?.addEventListener('abort', end, { once: true });
   });
 }

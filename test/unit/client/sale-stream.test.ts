@@ -226,6 +226,25 @@ test('the pause is random, and as long as Retry-After says at least', async () =
   expect(answers).toHaveLength(3);
 });
 
+test('a Retry-After that is longer than a timer can be does not make it hurry', async () => {
+  follow();
+  await pass();
+  answers[0]!.with(problem('busy', 503, { 'retry-after': '3000000' }));
+  await pass(3_600_000);
+  expect(answers).toHaveLength(1);
+});
+
+test('a time to connect again that is none does not make it hurry', async () => {
+  follow();
+  await pass();
+  answers[0]!.send(`retry: -5\n${event(5)}`);
+  answers[0]!.end();
+  await pass(999);
+  expect(answers).toHaveLength(1);
+  await pass(1);
+  expect(answers).toHaveLength(2);
+});
+
 test.each([
   [503, '{"message":"Service Unavailable"}'],
   [503, 'null'],
@@ -318,6 +337,23 @@ test.each(['while it connects', 'between events', 'in a pause'])('the signal end
   expect(answers[0]!.signal.aborted).toBe(true);
   await pass(60_000);
   expect(answers).toHaveLength(1);
+  expect(vi.getTimerCount()).toBe(0);
+});
+
+test('the signal ends it before a pause too, if it is aborted while the outage is told', async () => {
+  const controller = new AbortController();
+  const reason = new Error('the page is left');
+  const run = async () => {
+    for await (const update of client().followSale('web', { signal: controller.signal })) {
+      updates.push(update);
+      if (update.code === 'interrupted') controller.abort(reason);
+    }
+  };
+  run().catch((error) => updates.push({ code: 'left', error }));
+  await pass();
+  answers[0]!.with(problem('busy', 503, { 'retry-after': '600' }));
+  await pass();
+  expect(updates.at(-1)).toEqual({ code: 'left', error: reason });
   expect(vi.getTimerCount()).toBe(0);
 });
 

@@ -307,6 +307,21 @@ describe('headers that never come', () => {
   });
 });
 
+test('a time that is longer than a timer can be does not end a request at once', async () => {
+  let ended: unknown;
+  const options = { url: 'http://127.0.0.1:1', deadlineMs: Number.POSITIVE_INFINITY, attemptMs: 2 ** 31 };
+  const buyer = new BuyerClient({
+    ...options,
+    fetch: async (_, init) => {
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      ended = init?.signal?.reason;
+      return new Response('{"code":"forbidden","title":"no","status":403}', { status: 403 });
+    },
+  });
+  expect(await buyer.order('7')).toMatchObject({ code: 'forbidden' });
+  expect(ended).toBeUndefined();
+});
+
 test.each([
   [{ url: 'shop.example' }, TypeError],
   [{ url: 'ftp://shop.example' }, TypeError],
