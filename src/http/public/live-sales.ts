@@ -106,7 +106,12 @@ class LiveSale {
   readonly #parts: LiveSaleParts;
   readonly #listeners = new Set<Told>();
   readonly #end = new AbortController();
+  /** The state that the listeners were sent last. */
   #tag: string;
+  /** Some were sent another one when they began to listen. If it was gone at the next reading, they must be told. */
+  #isMixed = false;
+  /** Those that began to listen after the last reading: what they were sent is no older. */
+  readonly #newcomers = new Set<Told>();
   #hasEnded = false;
 
   constructor(parts: LiveSaleParts) {
@@ -117,10 +122,13 @@ class LiveSale {
 
   add(told: Told): void {
     this.#listeners.add(told);
+    this.#newcomers.add(told);
+    this.#isMixed ||= told.seen !== this.#tag;
   }
 
   remove(told: Told): void {
     this.#listeners.delete(told);
+    this.#newcomers.delete(told);
     if (this.#listeners.size > 0) return;
     this.#end.abort();
     this.#ended();
@@ -139,12 +147,13 @@ class LiveSale {
       await rest(everyMs, this.#end.signal);
       const found = await this.#parts.read();
       if (this.#end.signal.aborted) return;
+      this.#newcomers.clear();
       if ('refusal' in found ? found.isUnknown : found.isClosed) return this.#sayLast(found);
       const isNew = !('refusal' in found) && found.reply.tag !== this.#tag;
-      if (!isNew && monotonicMs() - spokeAt < silentMs) continue;
-      spokeAt = monotonicMs();
-      if (isNew) await this.#say(found);
-      else await this.#toEach(({ listener }) => listener.send(COMMENT));
+      const isQuiet = !isNew && monotonicMs() - spokeAt >= silentMs;
+      if (isNew || isQuiet) spokeAt = monotonicMs();
+      if (!('refusal' in found) && (isNew || this.#isMixed)) await this.#say(found);
+      if (isQuiet) await this.#toEach(({ listener }) => listener.send(COMMENT));
     }
   }
 
@@ -152,9 +161,9 @@ class LiveSale {
     const { tag } = view.reply;
     const event = Buffer.from(saleEvent(view));
     this.#tag = tag;
+    this.#isMixed = false;
     await this.#toEach((told) => {
-      // It may have begun to listen since, with this state.
-      if (told.seen === tag) return;
+      if (told.seen === tag || this.#newcomers.has(told)) return;
       told.seen = tag;
       told.listener.send(event);
     });
