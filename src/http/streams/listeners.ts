@@ -64,6 +64,7 @@ export class Listeners {
   }
 
   ended(listener: Listener): void {
+    listener.left();
     this.#open.delete(listener);
   }
 
@@ -98,6 +99,11 @@ export class Listener {
 
   send(piece: Uint8Array): void {
     if (this.#push?.push(piece) === false) this.#onSlow();
+  }
+
+  /** It has gone. What is meant for it comes to nothing, and does not make it a slow one. */
+  left(): void {
+    this.#push = undefined;
   }
 
   finish(): void {

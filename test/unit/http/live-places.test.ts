@@ -38,3 +38,83 @@ test('it is told once that nothing is known, and the place again when it can be 
   reply.ended();
   listeners.stop();
 });
+
+test('one that leaves while its place is looked up is not counted as slow', async () => {
+  let looked = (_: ToldPlace): void => {};
+  let isLookedUp = false;
+  const look = () =>
+    new Promise<ToldPlace>((resolve) => {
+      [looked, isLookedUp] = [resolve, true];
+    });
+  const host = {
+    queue: { look },
+    queueSigners: signers,
+    readRecord: async () => ({}) as SaleRecord,
+    readDeadlineMs: 1_000,
+    fault: () => {},
+  };
+  const listeners = new Listeners(10);
+  const live = new LivePlaces(host as never, listeners);
+  let hasGone = false;
+  const reply = live.listen({ saleId: 'web', buyerId: 'ann' }, place);
+  reply.begun({ push: () => !hasGone, finish: () => {} });
+  await vi.waitUntil(() => isLookedUp, { timeout: 10_000 });
+  hasGone = true;
+  reply.ended();
+  looked({ ...place, ahead: 5 });
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(listeners.counts()).toEqual({ open: 0, refused: 0, slow: 0 });
+});
+
+test('however many listen, nobody hears nothing for long while no place can be looked up', async () => {
+  const host = {
+    queue: { look: () => new Promise<never>(() => {}) },
+    queueSigners: signers,
+    readRecord: async () => ({}) as SaleRecord,
+    readDeadlineMs: 2_000,
+    fault: () => {},
+  };
+  const listeners = new Listeners(1_000);
+  const live = new LivePlaces(host as never, listeners);
+  const began = performance.now();
+  const heard = Array.from({ length: 320 }, () => Number.NaN);
+  const replies = heard.map((_, i) => {
+    const reply = live.listen({ saleId: 'web', buyerId: `buyer-${i}` }, place);
+    let isFirst = true;
+    const push = () => {
+      if (!isFirst) heard[i] ||= performance.now() - began;
+      isFirst = false;
+      return true;
+    };
+    reply.begun({ push, finish: () => {} });
+    return reply;
+  });
+  await vi.waitUntil(() => heard.every((ms) => ms > 0), { timeout: 20_000 });
+  // uWebSockets.js closes a connection that is silent for eight.
+  expect(Math.max(...heard)).toBeLessThan(6_000);
+  for (const reply of replies) reply.ended();
+});
+
+test('an answer that comes late is not told after a newer one', async () => {
+  const looks: ((place: ToldPlace) => void)[] = [];
+  const host = {
+    queue: { look: () => new Promise<ToldPlace>((resolve) => looks.push(resolve)) },
+    queueSigners: signers,
+    readRecord: async () => ({}) as SaleRecord,
+    readDeadlineMs: 100,
+    fault: () => {},
+  };
+  const live = new LivePlaces(host as never, new Listeners(10));
+  const sent: string[] = [];
+  const reply = live.listen({ saleId: 'web', buyerId: 'ann' }, place);
+  reply.begun({ push: (piece: Uint8Array) => sent.push(String(piece)) > 0, finish: () => {} });
+  await vi.waitUntil(() => looks.length === 2, { timeout: 10_000 });
+  for (const [i, ahead] of [
+    [1, 3],
+    [0, 4],
+  ] as const)
+    looks[i]!({ ...place, ahead });
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(sent.join('').match(/"ahead":\d/g)).toEqual(['"ahead":0', '"ahead":3']);
+  reply.ended();
+});

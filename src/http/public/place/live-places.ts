@@ -33,6 +33,8 @@ import { type Holder, placeJson } from './place-reply.ts';
 import type { PlaceHost } from './place-route.ts';
 
 const EVERY_MS = 1_000;
+/** A look that takes longer is not waited for: the listeners must hear something in the meantime. */
+const LOOK_MS = 1_000;
 /** After this time without a look at its place, a listener is told so. */
 const UNSURE_MS = 2 * EVERY_MS;
 const UNAVAILABLE = Buffer.from('event: unavailable\ndata: {"code":"unavailable"}\n\n');
@@ -45,7 +47,7 @@ interface Told {
   readonly placeToken: string;
   /** The data of the last event; `undefined`: the place could not be looked up since. */
   seen: string | undefined;
-  /** When the place was looked up last. */
+  /** When the look began that has told most lately how the place stands. */
   knownAt: number;
   spokeAt: number;
 }
@@ -135,30 +137,50 @@ class LivePlacesOfSale {
 
   async #round(signal: AbortSignal): Promise<boolean> {
     const { readRecord, readDeadlineMs } = this.#host;
-    const record = await withTimeout(readDeadlineMs, readRecord(this.#saleId)).catch((error) => {
+    const mostMs = Math.min(readDeadlineMs, LOOK_MS);
+    const record = await withTimeout(mostMs, readRecord(this.#saleId)).catch((error) => {
       this.#failed(error);
       return null;
     });
-    await inParts(this.#told, (part) => this.#tellPart(part, record), signal);
+    let limitMs = mostMs;
+    const tell = async (part: readonly Told[]) => {
+      // If one part has waited in vain, the other ones would too, and with many parts the last would hear nothing for long.
+      if (!(await this.#tellPart(part, record, limitMs))) limitMs = 0;
+    };
+    await inParts(this.#told, tell, signal);
     return false;
   }
 
-  /** The places of a part are looked up together, so that those that must be read are read together. */
-  async #tellPart(part: readonly Told[], record: SaleRecord | undefined | null): Promise<void> {
+  /**
+   * The places of a part are looked up together, so that those that must be read are read together.
+   * @returns whether all of them were told within the limit; looks under way go on
+   */
+  async #tellPart(
+    part: readonly Told[],
+    record: SaleRecord | undefined | null,
+    limitMs: number,
+  ): Promise<boolean> {
     const telling = Promise.all(part.map((told) => this.#tell(told, record)));
     // One limit for all of them: a timer for each of thousands would cost more than to look in memory.
-    await withTimeout(this.#host.readDeadlineMs, telling).catch((error) => {
+    try {
+      await withTimeout(limitMs, telling);
+      return true;
+    } catch (error) {
       this.#failed(error);
       for (const told of part) unsure(told);
-    });
+      return false;
+    }
   }
 
   /** @param record `undefined`: there is no such sale any more; `null`: it can't be read */
   async #tell(told: Told, record: SaleRecord | undefined | null): Promise<void> {
     if (record === undefined) return last(told, endEvent('unknown_sale'));
+    const beganAt = monotonicMs();
     const place = record === null ? undefined : await this.#look(told, record);
     if (!place) return unsure(told);
-    told.knownAt = monotonicMs();
+    // A look that was held up may end after the next one.
+    if (beganAt < told.knownAt) return;
+    told.knownAt = beganAt;
     const data = dataOf(this.#host, told, place);
     if (hasEnded(place)) return last(told, `${placeEvent(data)}${endEvent(place.state)}`);
     if (data === told.seen) return remind(told);
