@@ -46,6 +46,8 @@ export class SoleLoop {
   readonly #backpressure: Backpressure;
   readonly #end = new AbortController();
   #working = false;
+  /** It worked, and a step has failed. It has given the lock back, and nobody is known to have taken it. */
+  #hasFailed = false;
   #running: Promise<void> | undefined;
 
   constructor(options: SoleLoopOptions) {
@@ -53,9 +55,9 @@ export class SoleLoop {
     this.#backpressure = new Backpressure(options.backpressure);
   }
 
-  /** Whether this process has the lock and does the work. */
+  /** Whether this process does the work: it has the lock, or rests after a failure. */
   get isWorking(): boolean {
-    return this.#working;
+    return this.#working || this.#hasFailed;
   }
 
   start(): void {
@@ -76,6 +78,7 @@ export class SoleLoop {
         await rest(await this.#turn(signal), signal);
         retryMs = RETRY_FIRST_MS;
       } catch (error) {
+        this.#hasFailed = this.#working && !(error instanceof Contested);
         await this.#standBy();
         if (error instanceof Contested) continue;
         if (signal.aborted) break;
@@ -84,6 +87,7 @@ export class SoleLoop {
         retryMs = Math.min(retryMs * 2, RETRY_MAX_MS);
       }
     }
+    this.#hasFailed = false;
     await this.#standBy();
   }
 
@@ -92,6 +96,7 @@ export class SoleLoop {
     const { locks, name, step } = this.#options;
     if (this.#working && !(await locks.holds(name))) await this.#standBy();
     this.#working ||= await locks.tryLock(name);
+    this.#hasFailed = false;
     if (!this.#working) return STAND_BY_MS;
     if (this.#backpressure.mayYield(monotonicMs())) return YIELD_STEP_MS;
     const restMs = await step(signal);

@@ -398,6 +398,21 @@ test('while Redis can’t be reached events wait; then they are sent in order', 
   expectStories(await desk.stream(), orderIds, ['committed', 'paid', 'redeemed']);
 });
 
+test('while the stream takes no events, what waits is reported all the time', async () => {
+  await using desk = await Desk.open();
+  await desk.event('committed', await desk.orders(1));
+  const reports: number[] = [];
+  const seen = new SeenRelayEvents();
+  seen.waiting = ({ rows, oldestMs }) => reports.push(oldestMs > 0 ? rows : 0);
+  const append = async () => {
+    throw new Error('OOM command not allowed');
+  };
+  desk.startRelay({ stream: { events: { append }, maxEvents: MAX_EVENTS }, events: seen });
+  await until(() => reports.length >= 5, { what: 'five reports' });
+  expect(seen.crashes.length).toBeGreaterThan(1);
+  expect(reports).toEqual(reports.map(() => 1));
+});
+
 test('under load events wait, up to their limit', async () => {
   await using desk = await Desk.open();
   let asked = 0;

@@ -70,3 +70,24 @@ test('a loop that has lost its lock makes no step until it has the lock again', 
   await until(() => steps > before, { what: 'a step with the new lock' });
   await loop.stop();
 });
+
+test('a loop whose steps fail counts as working, until another one has the lock', async () => {
+  const locks = new LocalLocks();
+  let failures = 0;
+  const loop = new SoleLoop({
+    locks,
+    name: ':work',
+    backpressure: { isLoadHigh: () => false, maxMs: 1 },
+    step: async () => {
+      throw new Error('it fails');
+    },
+    crashed: () => ++failures,
+  });
+  loop.start();
+  await until(() => failures === 2, { what: 'it has failed and rests' });
+  expect(loop.isWorking).toBe(true);
+  expect(await locks.tryLock(':work'), 'another one may work meanwhile').toBe(true);
+  await until(() => !loop.isWorking, { what: 'it has noticed the other one' });
+  await loop.stop();
+  expect(failures).toBe(2);
+});
