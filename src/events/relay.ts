@@ -47,7 +47,12 @@ export class EventRelay {
       locks,
       name: ':events',
       backpressure,
-      step: paced(() => emptyOutbox(work)),
+      step: paced(async () => {
+        const restMs = await emptyOutbox(work);
+        // What has waited here because of load must not wait as long again.
+        if (restMs !== undefined) this.#webhookLoop?.awaited();
+        return restMs;
+      }),
       crashed: (error, retryMs) => events.crashed({ loop: 'outbox', error, retryMs }),
     });
     if (!webhook) return;

@@ -60,6 +60,11 @@ export class SoleLoop {
     return this.#working || this.#hasFailed;
   }
 
+  /** There is work that has waited long enough: the loop does not yield to buyers before it is done. */
+  awaited(): void {
+    this.#backpressure.awaited(monotonicMs());
+  }
+
   start(): void {
     this.#running = this.#run();
   }

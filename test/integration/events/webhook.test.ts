@@ -204,6 +204,18 @@ test('a receiver that fails in every way gets all events in the end, and in orde
   );
 });
 
+test('under load, an event that has waited for the stream does not wait as long again for the webhook', async () => {
+  await using line = await Line.open();
+  const webhook = { receiver: line.webhook, maxAttempts: 3 };
+  const maxMs = 6_000;
+  const { seen } = line.desk.startRelay({ webhook, backpressure: { isLoadHigh: () => true, maxMs } });
+  await line.desk.event('committed', await line.desk.orders(1));
+  await until(() => seen.streamedEvents === 1, { what: 'the event is in the stream', timeoutMs: 30_000 });
+  const streamedAt = performance.now();
+  await until(() => line.receiver.taken.length === 1, { what: 'the webhook has it', timeoutMs: 30_000 });
+  expect(performance.now() - streamedAt).toBeLessThan(maxMs / 2);
+});
+
 test('a receiver that can’t be reached', async () => {
   await using line = await Line.open();
   await line.receiver[Symbol.asyncDispose]();
