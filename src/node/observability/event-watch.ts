@@ -43,6 +43,16 @@ export function watchEvents(log: Log, registry: Registry): RelayEvents {
   const metrics = metricsOf(registry);
   const lost = new Map<string, number>();
   let reportedMs = Number.NEGATIVE_INFINITY;
+  const mayReport = () => {
+    if (performance.now() < reportedMs + REPORT_EVERY_MS) return false;
+    reportedMs = performance.now();
+    return true;
+  };
+  const reportLost = () => {
+    if (lost.size === 0 || !mayReport()) return;
+    log.warn({ missed: Object.fromEntries([...lost].slice(0, NAMED_GROUPS)) }, MISSED);
+    lost.clear();
+  };
   return {
     streamed({ events }) {
       metrics.streamed.inc(events);
@@ -53,12 +63,8 @@ export function watchEvents(log: Log, registry: Registry): RelayEvents {
         metrics.missed.inc(events);
         lost.set(group, (lost.get(group) ?? 0) + events);
       }
-      if (unseen === undefined && lost.size === 0) return;
-      if (performance.now() < reportedMs + REPORT_EVERY_MS) return;
-      reportedMs = performance.now();
-      if (unseen !== undefined) log.warn({ reason: unseen }, UNSEEN);
-      else log.warn({ missed: Object.fromEntries([...lost].slice(0, NAMED_GROUPS)) }, MISSED);
-      lost.clear();
+      if (unseen === undefined) reportLost();
+      else if (mayReport()) log.warn({ reason: unseen }, UNSEEN);
     },
     posted({ events }) {
       metrics.posted.inc(events);
@@ -74,6 +80,8 @@ export function watchEvents(log: Log, registry: Registry): RelayEvents {
       );
     },
     waiting({ rows, oldestMs, pages, oldestPageMs, deadPages }) {
+      // It comes each second. After a crowd, the stream may take no event for long that would bring the report.
+      reportLost();
       metrics.outboxRows.set(rows);
       metrics.outboxAge.set(oldestMs / 1_000);
       metrics.pages.set(pages);

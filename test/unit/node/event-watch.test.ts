@@ -1,5 +1,5 @@
 import { Registry } from 'prom-client';
-import { expect, test } from 'vitest';
+import { afterEach, expect, test, vi } from 'vitest';
 import { watchEvents } from '../../../src/node/observability/event-watch.ts';
 import type { Log } from '../../../src/node/process/log.ts';
 
@@ -25,6 +25,26 @@ test('events that readers have missed are counted, with a warning from time to t
   const metrics = await registry.metrics();
   expect(metrics).toMatch(/^stockade_events_missed_total 807$/m);
   expect(metrics).toMatch(/^stockade_events_stream_reach_seconds 30$/m);
+});
+
+afterEach(() => void vi.useRealTimers());
+
+test('what was missed since the last warning is told later, also if the stream takes no more events', () => {
+  vi.useFakeTimers();
+  const warnings: unknown[][] = [];
+  const log = { warn: (...args: unknown[]) => warnings.push(args) } as unknown as Log;
+  const watch = watchEvents(log, new Registry());
+  const nothing = { rows: 0, oldestMs: 0, pages: 0, oldestPageMs: 0, deadPages: 0 };
+  for (const events of [256, 512])
+    watch.displaced({ events, reachMs: 0, missed: [{ group: 'mailer', events }] });
+  for (let second = 0; second < 30; second++) {
+    vi.advanceTimersByTime(1_000);
+    watch.waiting(nothing);
+  }
+  expect(warnings.map(([info]) => info)).toEqual([
+    { missed: { mailer: 256 } },
+    { missed: { mailer: 512 } },
+  ]);
 });
 
 test('rights that are missing are named', () => {
