@@ -53,8 +53,8 @@ const LIMIT = `must be a whole number from 1 to ${MAX_PAGE_SALES}`;
 
 /** The fields of a query for sales that say which ones, as a schema. */
 export const saleQueryFields = {
-  state: z.enum(SALE_STATES, { error: `must be ${SALE_STATES.join(', ')}` }).optional(),
-  archived: z.enum(ARCHIVED_FILTERS, { error: `must be ${ARCHIVED_FILTERS.join(', ')}` }).optional(),
+  state: z.enum(SALE_STATES, { error: `must be one of ${SALE_STATES.join(', ')}` }).optional(),
+  archived: z.enum(ARCHIVED_FILTERS, { error: `must be one of ${ARCHIVED_FILTERS.join(', ')}` }).optional(),
   after: z
     .string()
     .refine((text) => parseSaleCursor(text) !== undefined, { error: 'must be `next` of the page before' })

@@ -195,6 +195,11 @@ export class OpsConnection {
       );
     }
     switch (problem.code) {
+      case 'not_found':
+        return new NoNode(
+          `${this.shownUrl} does not know this request: it is a node's public port, or the node has another version. Name the ops ` +
+            'port with --ops-url or OPS_URL',
+        );
       case 'unknown_sale':
         return new UnknownSale(saleId);
       case 'sale_exists':

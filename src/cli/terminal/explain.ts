@@ -59,7 +59,7 @@ export function explain(error: unknown): Explanation {
       json: { error: { code: error.code, message: error.message, faults: error.faults } },
     };
   }
-  const message = describe(error);
+  const message = asInvoked(describe(error));
   const advice = adviceFor(error);
   return {
     exitCode: exitCodeOf(error),
@@ -136,6 +136,7 @@ const ADVICE: Readonly<Record<string, string>> = {
   '3D000': 'Create that database, or correct DATABASE_URL.',
   [UNDEFINED_TABLE]:
     'Run `stockade migrate` with this DATABASE_URL, or correct it if the sales are in another database.',
+  ENOENT: 'There is no such file or folder: correct the path.',
   '53300': 'Postgres has no connection left: lower PG_POOL_MAX, or raise its max_connections.',
 };
 
@@ -146,7 +147,7 @@ const ADVICE_BY_OWN_CODE: Readonly<Record<string, string>> = {
     '`stockade sale list` lists all sales. If it is missing there: is this the right DATABASE_URL, or the right node (OPS_URL)?',
 };
 
-/** Advice by the messages of Redis and its client, whose errors have no codes. */
+/** Advice by the message: errors of Redis and of its client have no codes, and a code of Postgres may mean several things. */
 const ADVICE_BY_WORDS: readonly (readonly [RegExp, string])[] = [
   [/NOAUTH|WRONGPASS/, 'Correct the user or password in REDIS_URL.'],
   [
@@ -156,6 +157,14 @@ const ADVICE_BY_WORDS: readonly (readonly [RegExp, string])[] = [
   [
     /Connection is closed/,
     `Redis can't be reached: start it, or correct REDIS_URL (rediss:// if it asks for TLS); ${doctor}.`,
+  ],
+  [
+    /Socket timeout|Command timed out/,
+    `The connection is open, but Redis does not answer: look at its log and at the load of its machine; ${doctor}.`,
+  ],
+  [
+    /role ".*" does not exist/,
+    'Create that role first (deploy/postgres-roles.sql makes two), or correct its name.',
   ],
 ];
 
@@ -191,8 +200,12 @@ export function tlsAdviceFor(error: unknown): string | undefined {
 }
 
 function adviceFor(error: unknown): string | undefined {
-  return adviceByTable(error)?.replaceAll('`stockade ', () => `\`${invokedAs()} `);
+  const advice = adviceByTable(error);
+  return advice === undefined ? undefined : asInvoked(advice);
 }
+
+/** Commands in a text, called as this program was. */
+const asInvoked = (text: string): string => text.replaceAll('`stockade ', () => `\`${invokedAs()} `);
 
 function adviceByTable(error: unknown): string | undefined {
   if (error instanceof StockadeError && error.cause === undefined) return ADVICE_BY_OWN_CODE[error.code];

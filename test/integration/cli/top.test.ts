@@ -52,7 +52,7 @@ test('--json prints a line for each picture; with --once it is one', async () =>
 });
 
 test.each([
-  ['--state nope', 2, '--state must be open, paused, closed'],
+  ['--state nope', 2, '--state must be one of open, paused, closed'],
   ['--limit 101', 2, '--limit must be a whole number from 0 to 100'],
   ['--ops-url http://127.0.0.1:1', 1, 'nothing listens at http://127.0.0.1:1.'],
 ])('%s: exit code %i', async (args, exitCode, message) => {

@@ -193,6 +193,13 @@ test('nothing listens: says where, and how to start a node', async () => {
   await away.disconnect();
 });
 
+test('the public port instead of the ops port: says so, and what to set', async () => {
+  answer(404, { title: 'There is no such route', status: 404, code: 'not_found' });
+  const error = await client.list().catch((reason: unknown) => reason);
+  expect(error).toBeInstanceOf(NoNode);
+  expect((error as Error).message).toMatch(/^http:\S+ does not know this request: .*public port.*OPS_URL$/);
+});
+
 test.each([
   [{}, 'OPS_URL, or set both REDIS_URL and DATABASE_URL to work without a node'],
   [

@@ -84,7 +84,7 @@ test.each([
   ['sale edit x', 'say what to change: give --title'],
   ['sale edit x --metadata 3 --per-buyer-limit no', '--per-buyer-limit must be a whole number from 1'],
   ['sale list --limit 0', '--limit must be a whole number from 1 to'],
-  ['sale list --state nope', '--state must be open, paused, closed'],
+  ['sale list --state nope', '--state must be one of open, paused, closed'],
   ['order list x --status foo', '--status must be among'],
   ['order export x --format xml', '--format must be csv or ndjson'],
   ['order edit 662207995405477814', 'say what to note: give --reference or --metadata'],

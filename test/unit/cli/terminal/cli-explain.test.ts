@@ -1,6 +1,7 @@
 import { CommanderError } from 'commander';
 import { describe, expect, test } from 'vitest';
 import { explain, Interrupted, UsageError } from '../../../../src/cli/terminal/explain.ts';
+import { invokedAs } from '../../../../src/cli/terminal/invoked-as.ts';
 import { ConfigError } from '../../../../src/config/load-config.ts';
 import { InvalidInput, NotExecuted, StockadeError } from '../../../../src/engine/errors.ts';
 import { UnknownSale } from '../../../../src/operations/sale-operations.ts';
@@ -64,6 +65,22 @@ describe('errors in words', () => {
     expect(explain(error).lines[0]).toBe(
       'error: connect ECONNREFUSED ::1:5432, connect ECONNREFUSED 127.0.0.1:5432',
     );
+  });
+
+  test('a command that a message advises is called as this program was', () => {
+    const { lines, json } = explain(new StockadeError('foreign_stores', 'run `stockade recover --adopt`'));
+    expect(lines).toEqual([`error: run \`${invokedAs()} recover --adopt\``]);
+    expect(json).toMatchObject({ error: { message: `run \`${invokedAs()} recover --adopt\`` } });
+  });
+
+  test.each([
+    ['42704', 'GRANT a - role "nope" does not exist', /Create that role first.*deploy\/postgres-roles\.sql/],
+    ['ENOENT', "ENOENT: no such file or directory, open '/nope'", /correct the path/],
+    [undefined, "Socket timeout. Expecting data, but didn't receive any in 5000ms.", /Redis does not answer/],
+    [undefined, 'Command timed out', /Redis does not answer/],
+  ])('what to do about %s: %s', (code, message, advice) => {
+    const cause = Object.assign(new Error(message), code && { code });
+    expect(explain(cause).lines[1]).toMatch(advice);
   });
 
   test.each<[unknown, string]>([
