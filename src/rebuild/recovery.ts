@@ -95,7 +95,7 @@ export class Recoveries {
       this.#keep({
         saleId,
         state: 'failed',
-        problem: error instanceof Error ? error.message : String(error),
+        problem: problemOf(error),
       });
     }
   }
@@ -136,4 +136,11 @@ export class Recoveries {
     const built = row !== undefined && record?.generation === row.generation;
     return built && row.generation > generation ? row.generation : undefined;
   }
+}
+
+/** Why a rebuild failed, as a part of a sentence. When Redis is away, its client's error speaks of an option of the client. */
+function problemOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  if (error.name === 'MaxRetriesPerRequestError') return 'Redis does not answer';
+  return error.message.replace(/\.+$/, '');
 }
