@@ -91,13 +91,13 @@ export async function isStockExplained(db: Database, saleId: string): Promise<bo
 }
 
 /**
- * Units that the segments began with, as they say; `undefined` if one of them can't be read or is not published, or if its counters
- * disagree.
+ * Units that the segments began with, as they say; `undefined` if one of them can't be read or is not published, if its counters
+ * disagree, or if units kept moving between them while they were read.
  */
 export function begunBySegments(segments: readonly SegmentAudit[]): number | undefined {
   let began = 0;
   for (const found of segments) {
-    if (!isReadable(found) || found.supplied !== found.left + found.taken) return undefined;
+    if (!isReadable(found) || found.isMoving || found.supplied !== found.left + found.taken) return undefined;
     began += begunUnits(found) + found.inTransit;
   }
   return began;

@@ -5,12 +5,12 @@
 
 import type { SegmentCounts } from '../engine/contract.ts';
 import { begunUnits } from '../engine/sale/begun-units.ts';
-import { counted } from '../lib/counted.ts';
-import { type Finding, fault, type Look } from './finding.ts';
+import { counted, countedAre } from '../lib/counted.ts';
+import { areMoving, type Finding, fault, type Look, underWay } from './finding.ts';
 import type { RepairStep } from './repair-step.ts';
 
 /** The counters of all segments added up, and the units that the cursors have applied. */
-export type Sums = Omit<SegmentCounts, 'state' | 'seq'> & { readonly applied: number };
+export type Sums = Omit<SegmentCounts, 'state' | 'seq' | 'isMoving'> & { readonly applied: number };
 
 type Counter = 'left' | 'supplied';
 
@@ -32,6 +32,7 @@ export function judgeCounters(
   // Units that were withdrawn and then sold are in the cursors, but Postgres had none left for them.
   const soldAgain = Math.min(Math.max(0, shortfall), lostWithdrawals);
   const gap = isStockChanged ? 0 : shortfall - soldAgain;
+  if (areMoving(look)) return whileMoving(look, counts, shortfall - soldAgain, soldGap);
   const surpluses = counts.map(surplusOf);
   const isMoved = gap === 0 && onlyMoved(look, surpluses);
   const wrong = isMoved ? 'supplied' : wrongCounter(gap, sumOf(surpluses));
@@ -44,6 +45,16 @@ export function judgeCounters(
       contradiction(look, each, segment, surpluses[segment]!, hasLostWrites ? undefined : wrong),
     ),
     ...(wrong === undefined ? [unexplained(gap, hasLostWrites)] : []),
+  ];
+}
+
+/** The sum of segments between which units kept moving proves neither a loss nor which counter is wrong. */
+function whileMoving(look: Look, counts: readonly SegmentCounts[], gap: number, soldGap: number): Finding[] {
+  const what = `${countedAre(Math.abs(gap), 'unit')} on the way between segments, or not there: units kept moving while the segments were read`;
+  return [
+    ...gapFindings(soldGap, ': orders, stock or ledger were changed'),
+    ...counts.flatMap((each, segment) => contradiction(look, each, segment, surplusOf(each), undefined)),
+    ...(gap === 0 ? [] : [underWay('transfer_pending', gap, what)]),
   ];
 }
 

@@ -46,6 +46,11 @@ export function countsOf(found: SegmentAudit | undefined): SegmentCounts | undef
   return { ...found.others, left: found.others.supplied - found.others.taken };
 }
 
+/** Whether units kept moving between the segments while these were read, so that their sum is not certain. */
+export function areMoving({ segments }: Pick<Look, 'segments'>): boolean {
+  return segments.some((found) => found.found === 'sound' && found.isMoving);
+}
+
 export function identity(name: string, left: Term[], right: Term[]): Identity {
   const sum = (terms: Term[]) => terms.reduce((total, { units }) => total + units, 0);
   return { name, left, right, difference: sum(left) - sum(right) };

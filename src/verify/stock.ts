@@ -16,7 +16,6 @@
  * disagree, nothing proves which is right.
  */
 
-import type { SegmentCounts } from '../engine/contract.ts';
 import { counted, countedAre } from '../lib/counted.ts';
 import type { Identity } from '../operations/verify-report.ts';
 import { gapFindings, judgeCounters, type Sums } from './counters.ts';
@@ -28,7 +27,7 @@ import type { Pending } from './truth.ts';
 export function judgeStock(look: Look, soldGap: number): { identity: Identity; findings: Finding[] } {
   const { truth, segments } = look;
   const readable = segments.flatMap((found) => countsOf(found) ?? []);
-  const sum = (field: Exclude<keyof SegmentCounts, 'state' | 'seq'>) =>
+  const sum = (field: keyof Omit<Sums, 'applied'>) =>
     readable.reduce((total, counts) => total + counts[field], 0);
   const sums: Sums = {
     left: sum('left'),

@@ -23,7 +23,7 @@ import { readCursors } from '../postgres/cursors.ts';
 import type { Database } from '../postgres/database.ts';
 import { countedUnits, readGivenUnits } from '../sales/given-units.ts';
 import type { SaleRow } from '../sales/sale-rows.ts';
-import { countsOf, type Finding, fault, type Look } from './finding.ts';
+import { areMoving, countsOf, type Finding, fault, type Look } from './finding.ts';
 import { foreignWriteIn } from './foreign-write.ts';
 import { findStrays } from './held-orders.ts';
 import { type Judgement, judge, reportOf } from './judge.ts';
@@ -77,7 +77,8 @@ async function settledLook(db: Database, backend: Backend, saleId: string): Prom
     const mayWait = monotonicMs() < deadline && (look.since.isRebuilt || isBuilding);
     const isConfirmed = faults.every((id) => before?.faults.includes(id));
     const isCounted = look.truth.cursors.every(({ segment }) => look.confirmed.has(segment));
-    const isSettled = isConfirmed && (isBuilding || isCounted || look.since.moved.size === 0);
+    const isSettled =
+      isConfirmed && (isBuilding || (!areMoving(look) && (isCounted || look.since.moved.size === 0)));
     if (!mayWait && (isSettled || looks++ >= MAX_LOOKS)) return look;
     before = { look, faults };
     if (faults.length > 0) await delay(CONFIRM_PAUSE_MS);

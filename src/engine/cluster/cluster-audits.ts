@@ -27,10 +27,13 @@ export class ClusterAudits extends RedisAudits {
     segments: number,
     generation: number,
   ): Promise<readonly SegmentAudit[]> {
-    return readUntilStable(
+    const { seen, isStable } = await readUntilStable(
       () => this.#readOnce(saleId, segments, generation),
-      (seen) => seen.map(movedUnits),
+      (read) => read.map(movedUnits),
     );
+    return isStable
+      ? seen
+      : seen.map((found) => (found.found === 'sound' ? { ...found, isMoving: true } : found));
   }
 
   #readOnce(saleId: string, segments: number, generation: number): Promise<SegmentAudit[]> {

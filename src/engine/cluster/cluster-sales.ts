@@ -87,10 +87,11 @@ export class ClusterSales extends RedisSales {
     segments: number,
     generation: number,
   ): Promise<readonly SegmentSnapshot[]> {
-    return readUntilStable(
+    const { seen } = await readUntilStable(
       () => this.#readOnce(saleId, segments, generation),
-      (seen) => seen.map(({ counters: c }) => c && [c.supplied, c.inTransit]),
+      (read) => read.map(({ counters: c }) => c && [c.supplied, c.inTransit]),
     );
+    return seen;
   }
 
   async #readOnce(saleId: string, segments: number, generation: number): Promise<SegmentSnapshot[]> {

@@ -6,6 +6,7 @@ import { decodeTransfer } from './transfer-scripts.ts';
 /**
  * Units of an open transfer that have not arrived at the receiver.
  * @param record the donor's record of the transfer; `''` or missing if none is open
+ * @throws if the receiver's server does not answer
  */
 export async function unarrived(
   sendAll: SendAll,
@@ -17,5 +18,8 @@ export async function unarrived(
   const { seq, receiver, units } = decodeTransfer(record);
   const key = keys.segment({ saleId: donor.saleId, segment: receiver }).segment;
   const [reply] = await sendAll([['hget', key, `from:${donor.segment}`]]);
-  return Number(reply![1] ?? 0) >= Number(seq) ? 0 : units;
+  const [error, arrived] = reply!;
+  // A key of another type, for which there is a reply error, has received nothing.
+  if (error && error.name !== 'ReplyError') throw error;
+  return Number(arrived ?? 0) >= Number(seq) ? 0 : units;
 }

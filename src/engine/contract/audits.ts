@@ -25,6 +25,11 @@ export interface SegmentCounts {
   readonly seq: number;
   /** Units that have left this segment for another one and have not arrived there. */
   readonly inTransit: number;
+  /**
+   * Units kept moving between the segments of several servers while these were read. Then each segment was read at one instant, but
+   * together they may lack units, or have units twice.
+   */
+  readonly isMoving?: true;
 }
 
 /**
@@ -47,7 +52,7 @@ export interface AuditedHolding extends Holding {
 
 /** Finds damage done by other programs, and repairs what is proven to be wrong. */
 export interface AuditStore {
-  /** Reads all segments of a sale such that no unit is missed or counted twice. */
+  /** Reads all segments of a sale such that no unit is missed or counted twice, unless they are `isMoving`. */
   audit(saleId: string, segments: number, generation: number): Promise<readonly SegmentAudit[]>;
   /** Records of buyers, page by page. @param page `next` of the page before; `''` for the first, and as `next` of the last */
   records(segment: SegmentRef, page: string): Promise<{ holdings: readonly AuditedHolding[]; next: string }>;

@@ -27,9 +27,13 @@ const SEGMENT: SegmentCounts = {
   inTransit: 0,
 };
 
-function reportFrom(segment: Partial<SegmentCounts>, truth: Partial<Truth> = {}, spec: Partial<Look> = {}) {
+function lookFrom(
+  segment: Partial<SegmentCounts>,
+  truth: Partial<Truth> = {},
+  spec: Partial<Look> = {},
+): Look {
   const whole = { ...TRUTH, ...truth };
-  const look: Look = {
+  return {
     truth: whole,
     given: {
       returned: whole.returned - whole.pendingReturns.units,
@@ -43,6 +47,10 @@ function reportFrom(segment: Partial<SegmentCounts>, truth: Partial<Truth> = {},
     since: { isRebuilt: false, isChanged: false, moved: new Set() },
     ...spec,
   };
+}
+
+function reportFrom(...parts: Parameters<typeof lookFrom>) {
+  const look = lookFrom(...parts);
   const { findings, identities } = judge(look);
   return reportOf(look.truth, findings, identities);
 }
@@ -100,6 +108,18 @@ describe('a look at a sale', () => {
       expect(report.differences[0]!.units).toBe(4);
       expect(report.findings[0]).toContain(`4 units ${off > 0 ? 'more' : 'fewer'} than Postgres gave them`);
     }
+  });
+
+  it('proves nothing by a sum of segments between which units kept moving', () => {
+    for (const off of [4, -4]) {
+      const report = reportFrom({ left: 7 + off, supplied: 10 + off, isMoving: true });
+      expect(summary(report)).toEqual({ ok: true, causes: ['transfer_pending'], named: 0 });
+      expect(report.differences[0]!.what).toContain('4 units');
+    }
+    expect(summary(reportFrom({ isMoving: true })).causes).toEqual([]);
+    const [contradiction] = judge(lookFrom({ left: 9, isMoving: true })).findings;
+    expect(contradiction).toMatchObject({ cause: 'foreign_redis', isFault: true });
+    expect(contradiction).not.toHaveProperty('repair');
   });
 
   it.each<[string, Partial<SegmentCounts>, Partial<Truth>, string]>([

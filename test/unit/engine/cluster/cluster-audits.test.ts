@@ -23,7 +23,11 @@ const raw = ({ left = 5, supplied = 10, withdrawn = 0, out = '' }: Segment): Raw
 ];
 
 /** @param looks what the segments are at each read; the last one stays. `arrived`: the transfers that a receiver has had */
-function serving(looks: readonly (readonly (Segment | RawAudit)[])[], arrived: Record<string, string> = {}) {
+function serving(
+  looks: readonly (readonly (Segment | RawAudit)[])[],
+  arrived: Record<string, string> = {},
+  failure: Error | null = null,
+) {
   const reads = [0, 0];
   const asked: Command[] = [];
   const scripts = {
@@ -38,7 +42,9 @@ function serving(looks: readonly (readonly (Segment | RawAudit)[])[], arrived: R
   };
   const sendAll = async (commands: readonly Command[]) => {
     asked.push(...commands);
-    return commands.map(([, key, field]) => [null, arrived[`${key} ${field}`] ?? null] as [null, unknown]);
+    return commands.map(
+      ([, key, field]) => [failure, failure ? undefined : (arrived[`${key} ${field}`] ?? null)] as const,
+    );
   };
   const audits = new ClusterAudits({} as Cluster, scripts as unknown as Scripts, KEYS, sendAll);
   return { audit: () => audits.audit('web', 2, 1), reads: () => reads[0], asked };
@@ -83,10 +89,22 @@ describe('an audit on a cluster', () => {
     ]);
   });
 
-  it('ends after ten reads of a sale whose units keep moving', async () => {
+  it('ends after ten reads of a sale whose units keep moving, and says that the sum is not certain', async () => {
     const looks = Array.from({ length: 20 }, (_, i) => [{ supplied: 100 + i }, {}]);
     const { audit, reads } = serving(looks);
-    expect(await audit()).toMatchObject([{ supplied: 109 }, {}]);
+    expect(await audit()).toMatchObject([{ supplied: 109, isMoving: true }, { isMoving: true }]);
     expect(reads()).toBe(10);
+  });
+
+  it('is certain if the last two of ten reads agree', async () => {
+    const looks = Array.from({ length: 9 }, (_, i) => [{ supplied: 100 + i }, {}]);
+    const { audit, reads } = serving(looks);
+    for (const found of await audit()) expect(found).not.toHaveProperty('isMoving');
+    expect(reads()).toBe(10);
+  });
+
+  it('fails if the receiver of an open transfer can’t be read', async () => {
+    const { audit } = serving([[{ out: '3 1 4' }, {}]], {}, new Error('the server is away'));
+    await expect(audit()).rejects.toThrow('the server is away');
   });
 });

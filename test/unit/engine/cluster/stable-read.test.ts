@@ -11,20 +11,20 @@ const units = (seen: { units: number }) => seen.units;
 
 test('returns what two reads in a row have found', async () => {
   const looks = finding({ units: 1 }, { units: 2 }, { units: 1 }, { units: 1 });
-  expect(await readUntilStable(looks.look, units)).toEqual({ units: 1 });
+  expect(await readUntilStable(looks.look, units)).toEqual({ seen: { units: 1 }, isStable: true });
   expect(looks.count).toBe(4);
 });
 
 test('returns the newer of two reads that may differ', async () => {
   expect(await readUntilStable(finding({ units: 1, at: 1 }, { units: 1, at: 2 }).look, units)).toEqual({
-    units: 1,
-    at: 2,
+    seen: { units: 1, at: 2 },
+    isStable: true,
   });
 });
 
-test('returns the last read if they never agree', async () => {
+test('returns the last read if they never agree, and says so', async () => {
   let at = 0;
-  const seen = await readUntilStable(async () => ({ units: ++at }), units);
-  expect(seen.units).toBe(at);
+  const { seen, isStable } = await readUntilStable(async () => ({ units: ++at }), units);
+  expect([seen.units, isStable]).toEqual([at, false]);
   expect(at).toBe(10);
 });

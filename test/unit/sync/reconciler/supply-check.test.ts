@@ -125,7 +125,8 @@ describe('on several servers, units that move can be lost', () => {
     ['the segments have them all', [counts()], true],
     ['the stock was changed by hand', [counts({}, 8)], false],
     ['a segment can not be read', [counts({}, 8), FAULT], true],
-  ])('but not if %s', async (_, audit, explained) => {
+    ['units kept moving while the segments were read', [{ ...counts({}, 8), isMoving: true }], true],
+  ] as const)('but not if %s', async (_, audit, explained) => {
     isExplained = explained;
     given = [gives({})];
     expect(await checkOf({ isSpread: true, audit }).check.next([])).toEqual([]);
