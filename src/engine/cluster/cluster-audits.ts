@@ -9,6 +9,12 @@ import { begunUnits } from '../sale/begun-units.ts';
 import { readUntilStable } from './stable-read.ts';
 import { unarrived } from './unarrived.ts';
 
+interface Seen {
+  readonly found: SegmentAudit;
+  /** The number of the last transfer out of the segment. It only rises. */
+  readonly lastOut: string | null | undefined;
+}
+
 /** Audits segments on several servers: reads them until no unit has moved between two reads. */
 export class ClusterAudits extends RedisAudits {
   readonly #scripts: Scripts;
@@ -31,17 +37,19 @@ export class ClusterAudits extends RedisAudits {
       () => this.#readOnce(saleId, segments, generation),
       (read) => read.map(movedUnits),
     );
-    return isStable
-      ? seen
-      : seen.map((found) => (found.found === 'sound' ? { ...found, isMoving: true } : found));
+    return seen.map(({ found }) =>
+      found.found === 'sound' && !isStable ? { ...found, isMoving: true } : found,
+    );
   }
 
-  #readOnce(saleId: string, segments: number, generation: number): Promise<SegmentAudit[]> {
+  #readOnce(saleId: string, segments: number, generation: number): Promise<Seen[]> {
     const keys = this.#keys.segments(saleId, segments);
     return Promise.all(
       keys.map(async (key, segment) => {
         const [values = null] = await this.#scripts.audit([key], generation);
-        return this.#withTransit(saleId, segment, values);
+        // The last two values are the number of the last transfer out of the segment, and the record of an open one.
+        const lastOut = Array.isArray(values) ? values.at(-2) : undefined;
+        return { found: await this.#withTransit(saleId, segment, values), lastOut };
       }),
     );
   }
@@ -50,7 +58,6 @@ export class ClusterAudits extends RedisAudits {
     const found = decodeAudit(values);
     if (found.found !== 'sound') return found;
     try {
-      // The last value is the donor's record of an open transfer.
       const record = Array.isArray(values) ? values.at(-1) : null;
       return {
         ...found,
@@ -65,9 +72,9 @@ export class ClusterAudits extends RedisAudits {
 
 /**
  * The part of a segment's counters that only transfers change. Other changes of `supplied` have counters of their
- * own.
+ * own. Units that have come and gone between two reads leave no trace in these, except for the number of the last transfer.
  */
-function movedUnits(found: SegmentAudit): unknown {
+function movedUnits({ found, lastOut }: Seen): unknown {
   if (found.found !== 'sound') return found;
-  return [begunUnits(found), found.inTransit];
+  return [begunUnits(found), found.inTransit, lastOut];
 }

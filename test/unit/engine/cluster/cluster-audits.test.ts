@@ -14,12 +14,16 @@ interface Segment {
   readonly supplied?: number;
   readonly withdrawn?: number;
   readonly out?: string;
+  readonly outSeq?: string;
 }
 
-/** As audit.lua replies: state, left, taken, supplied, returned, credited, withdrawn, seq, and the open transfer. */
-const raw = ({ left = 5, supplied = 10, withdrawn = 0, out = '' }: Segment): RawAudit => [
+/**
+ * As audit.lua replies: state, left, taken, supplied, returned, credited, withdrawn, seq, the number of the last transfer out of it,
+ * and the open transfer.
+ */
+const raw = ({ left = 5, supplied = 10, withdrawn = 0, out = '', outSeq = '' }: Segment): RawAudit => [
   ...['open', `${left}`, '5', `${supplied}`, '0', '0'],
-  ...[`${withdrawn}`, '1', out],
+  ...[`${withdrawn}`, '1', outSeq, out],
 ];
 
 /** @param looks what the segments are at each read; the last one stays. `arrived`: the transfers that a receiver has had */
@@ -65,6 +69,7 @@ describe('an audit on a cluster', () => {
     ['a transfer is open', [{}, {}], [{ out: '3 1 4' }, {}], 3],
     ['a segment is gone', [{}, {}], [null, {}], 3],
     ['a counter is damaged', [{}, {}], ['not a hash', {}], 3],
+    ['units move out and back', [{ outSeq: '6' }, { outSeq: '5' }], [{ outSeq: '6' }, { outSeq: '7' }], 3],
   ] as const)('while %s', async (_, first, second, times) => {
     const { audit, reads } = serving([first, second]);
     await audit();

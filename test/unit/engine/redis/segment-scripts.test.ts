@@ -845,15 +845,15 @@ describe('the state of all segments', () => {
 describe('a look at segments', () => {
   it('audits them, whatever the keys hold', () => {
     const stored = {
-      s: segment({ out: '9 1 2' }),
+      s: segment({ out: '9 1 2', outSeq: '9' }),
       t: segment({ supplied: null }),
       u: segment({ generation: '5' }),
       v: 'a string',
     };
     expect(run('look/audit', stored, ['s', 't', 'u', 'v', 'w'], [4])).toEqual([
       [
-        ['open', '7', '3', '10', '1', '2', '0', '8', '9 1 2'],
-        ['open', '7', '3', null, '1', '2', '0', '8', null],
+        ['open', '7', '3', '10', '1', '2', '0', '8', '9', '9 1 2'],
+        ['open', '7', '3', null, '1', '2', '0', '8', null, null],
         null,
         expect.stringMatching(/^WRONGTYPE/),
         null,
