@@ -41,10 +41,7 @@ test('what was missed since the last warning is told later, also if the stream t
     vi.advanceTimersByTime(1_000);
     watch.waiting(nothing);
   }
-  expect(warnings.map(([info]) => info)).toEqual([
-    { missed: { mailer: 256 } },
-    { missed: { mailer: 512 } },
-  ]);
+  expect(warnings.map(([info]) => info)).toEqual([{ missed: { mailer: 256 } }, { missed: { mailer: 512 } }]);
 });
 
 test('rights that are missing are named', () => {
