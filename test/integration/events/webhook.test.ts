@@ -92,6 +92,9 @@ test('a request describes the event, and passes the check in the docs', async ()
   const old = { ...headers, 'webhook-timestamp': String(Number(headers['webhook-timestamp']) - 301) };
   expect(isFromStockade(old, body, SECRET)).toBe(false);
   expect(isFromStockade({}, body, SECRET)).toBe(false);
+  // As many characters, but more bytes.
+  const odd = { ...headers, 'webhook-signature': `${headers['webhook-signature']}`.replace(/.$/, '\u00e9') };
+  expect(isFromStockade(odd, body, SECRET)).toBe(false);
 });
 
 /** By a program that has nothing in common with this one. @param key in hexadecimal */
