@@ -109,7 +109,7 @@ async function* follow<Update extends SaleUpdate | PlaceUpdate>(
         detail = problem.detail ?? problem.title;
         waitMs = opened.retryAfterMs;
       } else {
-        for await (const { event, data, retry } of eventsIn(opened.body, () => connection.heard())) {
+        for await (const { event, data, retry } of eventsIn(opened.body, connection)) {
           // Browsers pass over what is not a number of digits, too.
           if (retry !== undefined && /^\d+$/.test(retry)) retryMs = Number(retry) || retryMs;
           if (event === 'unavailable') {
@@ -147,7 +147,7 @@ class Connection {
   constructor(signal: AbortSignal | undefined) {
     this.#signal = signal;
     signal?.addEventListener('abort', this.#onAbort, { once: true });
-    this.heard();
+    this.listens();
   }
 
   open(transport: Transport, { route, params, headers }: Stream): Promise<Opened> {
@@ -155,8 +155,12 @@ class Connection {
     return transport.open(request, this.#controller.signal);
   }
 
-  /** Something has come. */
+  /** Something has come. Until its reader listens again, silence means nothing. */
   heard(): void {
+    clearTimeout(this.#timer);
+  }
+
+  listens(): void {
     clearTimeout(this.#timer);
     const silent = new Error(`nothing came for ${SILENCE_MS / 1_000} s`);
     this.#timer = setTimeout(() => this.#controller.abort(silent), SILENCE_MS);
@@ -169,19 +173,20 @@ class Connection {
   }
 }
 
-/** @param heard is called for whatever comes, comments too */
+/** @param connection is told when something is waited for, and of whatever comes, comments too */
 async function* eventsIn(
   body: ReadableStream<Uint8Array>,
-  heard: () => void,
+  connection: Pick<Connection, 'listens' | 'heard'>,
 ): AsyncGenerator<StreamEvent, void> {
   const reader = body.getReader();
   const decoder = new TextDecoder();
   let fields: Record<string, string> = {};
   let rest = '';
   for (;;) {
+    connection.listens();
     const { done, value } = await reader.read();
+    connection.heard();
     if (done) return;
-    heard();
     const lines = (rest + decoder.decode(value, { stream: true })).split('\n');
     rest = lines.pop()!;
     if (rest.length > MAX_EVENT_CHARACTERS) throw new Error('an event is too long');

@@ -289,6 +289,24 @@ test('a silent connection is given up, also one that never answers', async () =>
   expect(answers[1]!.signal.aborted).toBe(true);
 });
 
+test('a connection is not silent while the loop is busy with an update', async () => {
+  const run = async () => {
+    for await (const update of client().followSale('web')) {
+      updates.push(update);
+      if (updates.length === 1) await new Promise((resolve) => setTimeout(resolve, 20_000));
+    }
+  };
+  void run();
+  await pass();
+  answers[0]!.send(event(5));
+  await pass();
+  answers[0]!.send(event(4));
+  await pass(20_000);
+  expect(updates).toEqual([found(5), found(4)]);
+  await pass(15_000);
+  expect(updates.at(-1)).toEqual({ code: 'interrupted', detail: 'nothing came for 15 s' });
+});
+
 test('a refusal that would come again is the last update', async () => {
   follow();
   await pass();
