@@ -37,12 +37,13 @@ export function judgeCounters(
   const isMoved = gap === 0 && onlyMoved(look, surpluses);
   const wrong = isMoved ? 'supplied' : wrongCounter(gap, sumOf(surpluses));
   const hasLostWrites = hasLost(look);
+  const proven = provenCounters(look, counts, hasLostWrites ? undefined : wrong);
   return [
     ...(isStockChanged
       ? [stockChanged(look, soldGap)]
       : gapFindings(soldGap, ', and the stock is what the segments say: orders or ledger were changed')),
     ...counts.flatMap((each, segment) =>
-      contradiction(look, each, segment, surpluses[segment]!, hasLostWrites ? undefined : wrong),
+      contradiction(look, each, segment, surpluses[segment]!, proven[segment]),
     ),
     ...(wrong === undefined ? [unexplained(gap, hasLostWrites)] : []),
   ];
@@ -111,26 +112,53 @@ function stockChanged({ truth }: Look, soldGap: number): Finding {
   );
 }
 
-/** The counters of one segment contradict each other, which the engine never causes. */
+/**
+ * The counter of each segment that may be set to the value which the two others give. Only all segments together prove that `left`
+ * is wrong. So a segment gets units only if all others can be corrected too: otherwise they may be units that have moved to
+ * another segment, which has sold them.
+ */
+function provenCounters(
+  look: Look,
+  counts: readonly SegmentCounts[],
+  wrong: Counter | undefined,
+): (Counter | undefined)[] {
+  const isUnreadable = (segment: number) => look.segments[segment]!.found === 'fault';
+  const isProven = ({ supplied, taken }: SegmentCounts, segment: number) => {
+    if (!look.confirmed.has(segment)) return false;
+    return wrong === 'supplied' ? !isUnreadable(segment) : supplied >= taken;
+  };
+  const areAllProven = counts.every(
+    (each, segment) => (surplusOf(each) === 0 && !isUnreadable(segment)) || isProven(each, segment),
+  );
+  return counts.map((each, segment) => {
+    const getsUnits = wrong === 'left' && (surplusOf(each) > 0 || isUnreadable(segment));
+    return isProven(each, segment) && (areAllProven || !getsUnits) ? wrong : undefined;
+  });
+}
+
+/**
+ * The counters of one segment contradict each other, which the engine never causes.
+ * @param proven the counter that is proven to be wrong
+ */
 function contradiction(
   look: Look,
   { left, taken, supplied }: SegmentCounts,
   segment: number,
   surplus: number,
-  wrong: Counter | undefined,
+  proven: Counter | undefined,
 ): Finding[] {
   const found = look.segments[segment]!;
   const isUnreadable = found.found === 'fault';
   if (surplus === 0 && !isUnreadable) return [];
   const leftText = isUnreadable ? found.fault : `${counted(left, 'unit')} left`;
   const what = `segment ${segment}: ${leftText}, ${taken} taken, but ${supplied} supplied`;
-  const field = isUnreadable && wrong === 'supplied' ? undefined : wrong;
-  const isProven = look.confirmed.has(segment) && (field === 'supplied' || supplied >= taken);
-  const repair: RepairStep | undefined =
-    field && isProven
-      ? { kind: 'counter', segment, field, off: isUnreadable ? undefined : surplus }
-      : undefined;
-  const which = repair ? `: ${field} was changed` : '';
+  const repair: RepairStep | undefined = proven && {
+    kind: 'counter',
+    segment,
+    field: proven,
+    off: isUnreadable ? undefined : surplus,
+  };
+  const which = proven ? `: ${proven} was changed` : '';
   return [
     {
       ...fault('foreign_redis', surplus, `${what}${which}`, repair),

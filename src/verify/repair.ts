@@ -41,8 +41,16 @@ export interface RepairStores {
 export async function repairSale(stores: RepairStores, saleId: string): Promise<VerifyReport> {
   const { findings } = await examine(stores.db, stores.backend, saleId);
   const repairs: Repair[] = [];
+  let isRefused = false;
   for (const finding of inOrder(findings)) {
-    const repair = await repairFinding(stores, saleId, finding);
+    const repair: Repair | undefined =
+      isRefused && getsUnits(finding.repair)
+        ? {
+            cause: finding.cause,
+            ...undone(`left alone: ${finding.what}. Another segment was not corrected`),
+          }
+        : await repairFinding(stores, saleId, finding);
+    isRefused ||= finding.repair?.kind === 'counter' && repair?.done === false;
     if (repair && !repairs.some(({ what }) => what === repair.what)) repairs.push(repair);
   }
   await reopen(stores.backend, saleId);
@@ -60,10 +68,19 @@ async function reopen(backend: Backend, saleId: string): Promise<void> {
   }
 }
 
-/** A rebuild restores everything in the backend: with one, no other repair of the backend is needed. */
+/** Whether the repair adds units to a segment. */
+function getsUnits(step: RepairStep | undefined): boolean {
+  return step?.kind === 'counter' && step.field === 'left' && (step.off === undefined || step.off > 0);
+}
+
+/**
+ * A rebuild restores everything in the backend: with one, no other repair of the backend is needed. Without one, segments that have too
+ * many units are corrected before those that have too few: if the former have sold them meanwhile, the latter must not get them.
+ */
 function inOrder(findings: readonly Finding[]): Finding[] {
   const rebuild = findings.find(({ repair }) => repair?.kind === 'rebuild');
-  if (!rebuild) return [...findings];
+  if (!rebuild)
+    return [...findings].sort((a, b) => Number(getsUnits(a.repair)) - Number(getsUnits(b.repair)));
   return [
     rebuild,
     ...findings.filter(

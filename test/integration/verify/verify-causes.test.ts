@@ -231,6 +231,50 @@ describe('a foreign write in Redis', () => {
     await sync.stop();
   });
 
+  test('units that version 0.1.0 has moved, and a unit that another program has added: no segment gets units that are sold', async () => {
+    const { id } = await shop.sell({ stock: 4, segments: 2 });
+    const sync = await shop.startSync();
+    const till = await shop.startEngine();
+    await keys.redis.hincrby(keys.of(id, 0).segment, 'left', 2);
+    await keys.redis.hincrby(keys.of(id, 1).segment, 'left', -2);
+    const ofFirst = buyers(200).filter((buyer) => homeSegment(buyer, 2) === 0);
+    for (const buyer of ofFirst.slice(0, 4)) expect((await till.buy(id, buyer)).code).toBe('committed');
+    await sync.stop();
+    const { segment } = keys.of(id, 1);
+    await keys.redis.hincrby(segment, 'left', 1);
+    const report = await repair(id);
+    expect(report.repairs).toEqual([
+      leftAlone('foreign_redis', /^left alone: segment 0: 0 units left, 4 taken, but 2 supplied/),
+      leftAlone('foreign_redis', /^left alone: segment 1: 1 unit left, 0 taken, but 2 supplied/),
+    ]);
+    expect(await keys.redis.hget(segment, 'left')).toBe('1');
+  });
+
+  test('units left in two segments: a segment gets none if those of the other one have been sold meanwhile', async () => {
+    const id = await soldSix(shop);
+    const [more, fewer] = [keys.of(id, 0).segment, keys.of(id, 1).segment];
+    await keys.redis.hincrby(more, 'left', 5);
+    await keys.redis.hincrby(fewer, 'left', -2);
+    const before = await keys.redis.hget(fewer, 'left');
+    let corrections = 0;
+    const isSold = async () => {
+      const { left } = (await keys.redis.hgetall(more)) as { left: string };
+      await keys.redis.hset(more, 'left', 0);
+      await keys.redis.hincrby(more, 'taken', Number(left));
+    };
+    const late = (call: string) => (call === 'audits.correct' && corrections++ === 0 ? isSold() : undefined);
+    const service = new SaleService(shop.db, intercept(shop.backend, late), shop.locks);
+    const report = await service.verify(id, { repair: true });
+    expect(report.repairs).toEqual([
+      leftAlone('foreign_redis', /^left alone: the counters of segment 0 have changed meanwhile/),
+      leftAlone(
+        'foreign_redis',
+        /^left alone: segment 1: .*: left was changed\. Another segment was not corrected$/,
+      ),
+    ]);
+    expect(await keys.redis.hget(fewer, 'left')).toBe(before);
+  });
+
   test('supplied, proven by left and taken', async () => {
     const id = await soldSix(shop);
     await keys.redis.hincrby(keys.of(id, 0).segment, 'supplied', 4);

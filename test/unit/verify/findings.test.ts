@@ -312,6 +312,28 @@ describe('a look at a sale', () => {
       [0, 0],
     ],
     [
+      'units that moved uncounted and were sold, beside units left that were changed',
+      { segments: [{ left: 2, taken: 15 }, { left: 0 }, { left: 9 }] },
+      [
+        'in_flight 12 (12)',
+        'foreign_redis! 7 (0 2 15 10)',
+        'foreign_redis! 7 (1 0 3 10)',
+        'foreign_redis! 2 <counter segment=2 field=left off=-2> (2 9 3 10)',
+      ],
+      [0, -2],
+    ],
+    [
+      'units that moved uncounted and were sold, beside units left that are no number',
+      {
+        segments: [
+          { left: 2, taken: 15 },
+          { found: 'fault', fault: 'bad', others: OTHERS },
+        ],
+      },
+      ['in_flight 12 (12)', 'foreign_redis! 7 (0 2 15 10)', 'foreign_redis! 0 (1 3 10)'],
+      [0, -7],
+    ],
+    [
       'units that moved uncounted, and another total',
       { segments: [{ left: 13, supplied: 14 }, { left: 5 }] },
       ['foreign_redis! 2 (0 13 3 14)', 'foreign_redis! 2 (1 5 3 10)', 'unexplained! 4 (4)'],
