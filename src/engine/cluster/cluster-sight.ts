@@ -24,6 +24,11 @@ export interface SegmentSight {
   readonly out: OpenTransfer | undefined;
 }
 
+/** Whether a transfer out of this segment is open that can't be finished, because the server of its receiver does not answer. */
+export function isStuck({ out }: SegmentSight, sights: readonly (SegmentSight | undefined)[]): boolean {
+  return out !== undefined && sights[out.receiver] === undefined;
+}
+
 export interface Stock {
   /** Upper bound of the units left in the whole sale. */
   readonly total: number;

@@ -18,7 +18,7 @@ import type { GenerationRef, Move, TransferStore } from '../contract.ts';
 import { NotExecuted, StaleGeneration } from '../errors.ts';
 import type { Keys } from '../redis/protocol/keys.ts';
 import { STALE } from '../redis/protocol/scripts.ts';
-import type { ClusterSight } from './cluster-sight.ts';
+import { type ClusterSight, isStuck } from './cluster-sight.ts';
 import type { OpenTransfer, TransferScripts } from './transfer-scripts.ts';
 
 /** How many open transfers of the same donor one call finishes before its own, at most. */
@@ -54,7 +54,7 @@ export class ClusterTransfers implements TransferStore {
     const sights = await this.#sight.all(sale, segments);
     const moves: Move[] = [];
     for (const [from, sight] of sights.entries()) {
-      if (!sight?.out) continue;
+      if (!sight?.out || isStuck(sight, sights)) continue;
       await this.complete(sale, from, sight.out);
       moves.push({ from, to: sight.out.receiver, units: sight.out.units });
     }

@@ -5,7 +5,7 @@
 import type { GenerationRef, Move } from '../contract.ts';
 import { NotExecuted } from '../errors.ts';
 import { planRefill, type Want } from '../sale/transfer-plan.ts';
-import type { ClusterSight, SegmentSight, Stock } from './cluster-sight.ts';
+import { type ClusterSight, isStuck, type SegmentSight, type Stock } from './cluster-sight.ts';
 import type { ClusterTransfers } from './cluster-transfers.ts';
 
 /** The total if not all segments could be read. The lane then asks again. */
@@ -30,7 +30,10 @@ export class Refill {
     const [epoch, first] = await Promise.all([this.#sight.epoch(sale), this.#sight.all(sale, segments)]);
     let sights = first;
     if (await this.#finishOthers(sale, sights)) sights = await this.#sight.all(sale, segments);
-    const lefts = sights.map((sight) => sight?.left ?? 0);
+    // A donor gives no units while a transfer out of it is open.
+    const lefts = sights.map((sight, segment) =>
+      !sight || (segment !== want.receiver && isStuck(sight, sights)) ? 0 : sight.left,
+    );
     const seen = lefts.reduce((sum, left) => sum + left, 0);
     const complete = sights.every((sight) => sight !== undefined);
     if (!complete && seen < want.least) {
@@ -41,10 +44,13 @@ export class Refill {
   }
 
   /**
-   * Finishes transfers that other processes have left open: their units count too. @returns whether there were any
+   * Finishes transfers that other processes have left open: their units count too. Those to a server that does not answer stay
+   * open: otherwise no other segment would get units meanwhile. @returns whether it has finished any
    */
   async #finishOthers(sale: GenerationRef, sights: readonly (SegmentSight | undefined)[]): Promise<boolean> {
-    const open = sights.flatMap((sight, donor) => (sight?.out ? [{ donor, transfer: sight.out }] : []));
+    const open = sights.flatMap((sight, donor) =>
+      sight?.out && !isStuck(sight, sights) ? [{ donor, transfer: sight.out }] : [],
+    );
     await Promise.all(open.map(({ donor, transfer }) => this.#transfers.complete(sale, donor, transfer)));
     return open.length > 0;
   }

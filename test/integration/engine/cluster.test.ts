@@ -30,6 +30,7 @@ interface OnCluster {
   readonly sale: LoadedSale;
   /** By server, a segment that it has. */
   readonly segmentOn: readonly number[];
+  readonly keys: Keys;
 }
 
 /** The server of the sale's record. Tests disturb the others. */
@@ -60,7 +61,7 @@ async function selling(
       Array.from({ length: SEGMENTS }, (_, i) => servers.primaryOf(keys.segment(sale.ref(i)).segment)),
     );
     const segmentOn = servers.primaries.map((_, server) => homes.indexOf(server));
-    await work({ backend, sale, segmentOn });
+    await work({ backend, sale, segmentOn, keys });
   } finally {
     await backend.close();
   }
@@ -132,6 +133,39 @@ describe('behind proxies, without replicas', () => {
         expect(['taken', 'replay']).toContain(kinds(again)[0]);
         expect(await sale.held('anna', here)).toHaveLength(1);
         await sale.expectConserved();
+      },
+      { takeTimeoutMs: 2_000 },
+    );
+  });
+
+  test('a transfer to a frozen server stays open, and the other segments still get units', async () => {
+    await selling(
+      servers,
+      async ({ backend, sale, segmentOn, keys }) => {
+        const [receiver, there, donor] = segmentOn as [number, number, number];
+        const client = await connect(clusterClient(servers.adminUrls));
+        try {
+          const key = keys.segment(sale.ref(donor)).segment;
+          await new TransferScripts(client).debit(key, 1, receiver, 3);
+          expect(kinds(await sale.take(sale.crowd(10), there)), 'the segment is empty').not.toContain(
+            'short',
+          );
+          await servers.primaries[0]!.pause();
+          try {
+            const reply = refilled(await sale.refillAndTake(sale.crowd(1), there));
+            expect(kinds(reply.take)).toEqual(['taken']);
+            expect(reply.total, 'nobody can say what is left').toBe(Number.POSITIVE_INFINITY);
+          } finally {
+            servers.primaries[0]!.resume();
+          }
+          const finished = await until(() => backend.transfers.finish(sale.ref(), SEGMENTS), {
+            what: 'the server answers',
+          });
+          expect(finished).toEqual([{ from: donor, to: receiver, units: 3 }]);
+          await sale.expectConserved();
+        } finally {
+          client.disconnect();
+        }
       },
       { takeTimeoutMs: 2_000 },
     );

@@ -261,7 +261,7 @@ export const MUTATIONS: readonly Mutation[] = [
     ),
     edit(
       'engine/cluster/cluster-transfers.ts',
-      'if (!sight?.out) continue;',
+      'if (!sight?.out || isStuck(sight, sights)) continue;',
       'if (!sight?.out || sights.length > 0) continue;',
     ),
   ),

@@ -23,8 +23,11 @@ function refillOf(
   let looks = 0;
   const all = async () => {
     const isFirst = looks++ === 0;
+    // Completed are those whose receivers answer.
+    const outOf = (i: number) =>
+      isFirst || (open[i] && lefts[open[i].receiver] === undefined) ? open[i] : undefined;
     return (isFirst ? lefts : complete).map((left, i): SegmentSight | undefined =>
-      left === undefined ? undefined : { left, out: isFirst ? open[i] : undefined },
+      left === undefined ? undefined : { left, out: outOf(i) },
     );
   };
   const sight = { epoch: async () => EPOCH, all };
@@ -44,7 +47,7 @@ test('moves units from segments that can be seen', async () => {
 });
 
 test('finishes the transfers of others first, and counts their units', async () => {
-  const out = { seq: 5, to: 0, units: 3 } as unknown as Transfer;
+  const out: Transfer = { seq: '5', receiver: 0, units: 3 };
   const { moves, completed, looks, run } = refillOf([0, 2, 1], { open: { 2: out }, complete: [3, 2, 1] });
   expect(await run(4)).toEqual({ total: 6, epoch: EPOCH });
   expect(completed).toEqual([[2, out]]);
@@ -62,6 +65,20 @@ test('moves enough units, without a total, while a server does not answer', asyn
   const { moves, run } = refillOf([0, 2, undefined]);
   expect(await run(2)).toEqual({ total: UNKNOWN_TOTAL, epoch: EPOCH });
   expect(moves).toEqual([{ from: 1, to: 0, units: 2 }]);
+});
+
+test('leaves a transfer open to a server that does not answer, and takes no units of its donor', async () => {
+  const open = { 1: { seq: '5', receiver: 3, units: 3 } };
+  const { moves, completed, looks, run } = refillOf([0, 9, 2, undefined], { open });
+  expect(await run(2)).toEqual({ total: UNKNOWN_TOTAL, epoch: EPOCH });
+  expect([completed, looks()]).toEqual([[], 1]);
+  expect(moves).toEqual([{ from: 2, to: 0, units: 2 }]);
+  const own = refillOf([9, 0, undefined], { open: { 0: { seq: '5', receiver: 2, units: 3 } } });
+  expect(await own.run(2), 'the segment’s own units are there').toEqual({
+    total: UNKNOWN_TOTAL,
+    epoch: EPOCH,
+  });
+  expect(own.moves).toEqual([]);
 });
 
 test('is not executed if the servers that answer have too few units', async () => {
