@@ -84,6 +84,42 @@ describe('signing in', () => {
   });
 });
 
+describe('a sale', () => {
+  test('that is sold out: all segments are empty, and the bars are explained', async () => {
+    const saleId = await sold({ stock: 10 });
+    await showSale(saleId);
+    await shown(
+      /^4 segments, all of them empty\. A bar is what its segment has had, its filled part what is left\.$/,
+    );
+  });
+
+  test('that does not exist is not one that may be shown later', async () => {
+    await operator.goTo('/sale/nope/overview');
+    await shown('The sale can’t be shown: there is no sale nope.');
+  });
+
+  test('with a queue says that people left the queue, not that units are left', async () => {
+    const saleId = await makeSale(node, { stock: 3, ...QUEUE });
+    await showSale(saleId, 'queue');
+    await shown('Left the queue');
+  });
+
+  test('with a long title takes three lines of a narrow list, and its page has the whole title', async () => {
+    const title = 'A title of many words '.repeat(9).trim();
+    const saleId = await makeSale(node, { title });
+    const narrow = await ConsolePage.open(browser, node, { width: 360 });
+    await narrow.signIn();
+    const link = narrow.page.locator(`.sales a[href="#/sale/${saleId}/overview"]`);
+    await link.waitFor();
+    // A line is 22.5 pixels high; without a limit this title takes a dozen lines.
+    expect((await link.boundingBox())?.height).toBeLessThan(4 * 24);
+    await link.click();
+    await narrow.page.getByRole('heading', { name: title }).waitFor();
+    expect(narrow.complaints).toEqual([]);
+    await narrow.close();
+  });
+});
+
 describe('an action', () => {
   test('pause and resume: with the reason and the operator in the ledger', async () => {
     const saleId = await sold();

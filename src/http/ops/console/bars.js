@@ -64,10 +64,9 @@ export class SegmentBars {
       bar.firstChild.style.setProperty('--part', left + taken > 0 ? left / (left + taken) : 0);
     }
     setAttribute(this.#row, 'aria-label', textOf(segments));
-    setText(
-      this.#note,
-      perBar > 1 ? `${textOf(segments)} Each bar stands for up to ${perBar} segments.` : textOf(segments),
-    );
+    const bar =
+      perBar > 1 ? `A bar, of up to ${perBar} segments, is what they have` : 'A bar is what its segment has';
+    setText(this.#note, `${textOf(segments)} ${bar} had, its filled part what is left.`);
     if (this.#table.open) this.#fillTable(segments);
     else this.#body.replaceChildren();
     this.#table.ontoggle = () => this.#fillTable(segments);
@@ -99,8 +98,11 @@ function textOf(segments) {
   const empty = present.filter((left) => left === 0).length;
   const least = present.length === 0 ? 0 : Math.min(...present);
   const most = present.length === 0 ? 0 : Math.max(...present);
+  const count = plural(segments.length, 'segment');
   return [
-    `${plural(segments.length, 'segment')}: ${number(least)} to ${plural(most, 'unit')} left in each, ${number(empty)} empty.`,
+    most === 0 && missing === 0
+      ? `${count}, ${segments.length === 1 ? 'empty' : 'all of them empty'}.`
+      : `${count}: ${number(least)} to ${plural(most, 'unit')} left in each, ${number(empty)} empty.`,
     missing > 0 ? `${plural(missing, 'segment')} can’t be read: the sale is being rebuilt.` : '',
   ]
     .filter(Boolean)

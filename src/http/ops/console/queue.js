@@ -183,7 +183,7 @@ function pairsOf({ counts, draw, ...queue }) {
     ['Offered', counted('offered')],
     ['Bought', counted('bought')],
     ['Lapsed', counted('lapsed')],
-    ['Left', counted('left')],
+    ['Left the queue', counted('left')],
     ['Places given', number(queue.places)],
     ['Order', queue.order],
     ['Nobody waits up to rank', number(queue.head)],

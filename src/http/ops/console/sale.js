@@ -56,7 +56,7 @@ export class SaleView {
 
   set({ detail }) {
     const why = detail?.problem;
-    setText(this.#problem, why === undefined ? '' : `The sale can’t be read now: ${why}.`);
+    setText(this.#problem, why === undefined ? '' : `The sale can’t be shown: ${why}.`);
     if (detail?.value === undefined) return;
     const { sale, segments } = detail.value;
     this.#sale = sale;
