@@ -118,3 +118,33 @@ test('an answer that comes late is not told after a newer one', async () => {
   expect(sent.join('').match(/"ahead":\d/g)).toEqual(['"ahead":0', '"ahead":3']);
   reply.ended();
 });
+
+test('a look that takes little longer than it is waited for makes nobody unsure', async () => {
+  let until: Promise<void> | undefined;
+  const look = async () => {
+    until ??= new Promise((resolve) => setTimeout(resolve, 1_300));
+    await until;
+    return { ...place, ahead: 3 };
+  };
+  const host = {
+    queue: { look },
+    queueSigners: signers,
+    readRecord: async () => ({}) as SaleRecord,
+    readDeadlineMs: 2_000,
+    fault: () => {},
+  };
+  const live = new LivePlaces(host as never, new Listeners(1_000));
+  const sent = Array.from({ length: 200 }, () => '');
+  const replies = sent.map((_, i) => {
+    const reply = live.listen({ saleId: 'web', buyerId: `buyer-${i}` }, place);
+    const push = (piece: Uint8Array) => {
+      sent[i] += String(piece);
+      return true;
+    };
+    reply.begun({ push, finish: () => {} });
+    return reply;
+  });
+  await vi.waitUntil(() => sent.every((text) => text.includes('"ahead":3')), { timeout: 10_000 });
+  expect(sent.filter((text) => text.includes('unavailable'))).toEqual([]);
+  for (const reply of replies) reply.ended();
+});

@@ -36,7 +36,7 @@ const EVERY_MS = 1_000;
 /** A look that takes longer is not waited for: the listeners must hear something in the meantime. */
 const LOOK_MS = 1_000;
 /** After this time without a look at its place, a listener is told so. */
-const UNSURE_MS = 2 * EVERY_MS;
+const UNSURE_MS = 2 * EVERY_MS + LOOK_MS;
 const UNAVAILABLE = Buffer.from('event: unavailable\ndata: {"code":"unavailable"}\n\n');
 
 /** One listener. */
