@@ -122,6 +122,23 @@ describe('a call that comes second', () => {
     ]);
   });
 
+  it('gives the event of a change a later time than those of all changes before it, whichever began first', async () => {
+    const { first, second } = await begin({ orders: [order(11)] });
+    await second.query('BEGIN');
+    await second.query('SELECT now()');
+    await first.query("SELECT stockade_change_order(11, 'pay', 'card', NULL)");
+    await second.query("SELECT stockade_change_order(11, 'refund', NULL, NULL)");
+    await second.query('COMMIT');
+    expect(
+      await all(
+        'SELECT kind, happened_at > lag(happened_at) OVER (ORDER BY id) AS later FROM order_events ORDER BY id',
+      ),
+    ).toEqual([
+      { kind: 'paid', later: null },
+      { kind: 'refunded', later: true },
+    ]);
+  });
+
   describe('the expiry beside a sale that somebody changes', () => {
     const LOCK = "SELECT 1 FROM sales WHERE id = 'a' FOR UPDATE";
     const PAGE = "SELECT order_ids, locked_ids, locked_sales FROM stockade_expire_orders(9, '{}')";
