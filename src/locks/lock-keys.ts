@@ -12,6 +12,8 @@ export interface LockKeys {
 
 /** A hash tag in the name puts the lock in the slot of the data that it protects. @throws InvalidInput */
 export function lockKeys(name: string): LockKeys {
+  // A program without types may pass anything.
+  if (typeof name !== 'string') throw invalidName('must be a text');
   if (name === '' || name.length > MAX_NAME_CHARACTERS)
     throw invalidName(`has ${name.length} characters, but must have 1 to ${MAX_NAME_CHARACTERS}`);
   const lock = lockKey(name);

@@ -85,7 +85,8 @@ export class Locks {
   }
 
   /** @throws InvalidInput, RangeError for a ttl out of range, NotExecuted if Redis can't be reached now */
-  static async open({ ttlMs = DEFAULT_TTL_MS, ...place }: LocksOptions): Promise<Locks> {
+  static async open(options: LocksOptions): Promise<Locks> {
+    const { ttlMs = DEFAULT_TTL_MS, ...place } = knownOptions(options ?? {});
     const times = lockTimes(ttlMs);
     const clients = clientsOf(place);
     try {
@@ -178,23 +179,33 @@ export class Locks {
   }
 }
 
+const OPTIONS: readonly string[] = ['url', 'redis', 'ttlMs'] satisfies (keyof LocksOptions)[];
+
+/** The options. A mistyped one would have no effect, and a program without types would not learn of it. @throws InvalidInput */
+function knownOptions(options: LocksOptions): LocksOptions {
+  const unknown = Object.keys(options).find((name) => !OPTIONS.includes(name));
+  if (unknown !== undefined)
+    throw invalidOption(unknown, `is not an option: the options are ${OPTIONS.join(', ')}`);
+  return options;
+}
+
 /** @throws InvalidInput */
 function clientsOf({ url, redis }: LocksOptions): readonly [forCommands: Redis, forMessages: Redis] {
   if ((url === undefined) === (redis === undefined))
-    throw invalidPlace('url', 'or redis must be given, and not both');
+    throw invalidOption('url', 'or redis must be given, and not both');
   if (redis !== undefined) {
     // Clients of the package `redis` have a `duplicate` too.
     if (typeof redis?.duplicate !== 'function' || typeof redis.isCluster !== 'boolean')
-      throw invalidPlace('redis', 'must be a client of ioredis');
-    if (redis.isCluster) throw invalidPlace('redis', 'is a client of a cluster: locks need a single Redis');
+      throw invalidOption('redis', 'must be a client of ioredis');
+    if (redis.isCluster) throw invalidOption('redis', 'is a client of a cluster: locks need a single Redis');
     return clientsLike(redis);
   }
   // The message does not show the text, because it may hold a password.
   if (!/^rediss?:\/\//.test(String(url)) || !URL.canParse(url!))
-    throw invalidPlace('url', 'must be a URL that begins with redis:// or rediss://');
+    throw invalidOption('url', 'must be a URL that begins with redis:// or rediss://');
   return [takeClient(url!), subscriberClient(url!)];
 }
 
-function invalidPlace(field: string, problem: string): InvalidInput {
+function invalidOption(field: string, problem: string): InvalidInput {
   return new InvalidInput('the locks can’t be opened', [{ field, problem }]);
 }

@@ -65,6 +65,11 @@ test('the client stays open when the locks are closed', async () => {
 
 test.each([
   [{}, 'url or redis must be given, and not both'],
+  [undefined as never, 'url or redis must be given, and not both'],
+  [
+    { url: 'redis://127.0.0.1:1', ttl: 5_000 } as never,
+    'ttl is not an option: the options are url, redis, ttlMs',
+  ],
   [{ url: 'redis://localhost', redis: new Redis({ lazyConnect: true }) }, 'url or redis must be given'],
   [{ url: 'localhost:6379' }, 'url must be a URL that begins with redis:// or rediss://'],
   [{ url: 'redis://:secret@:x' }, 'url must be a URL'],

@@ -20,6 +20,12 @@ describe('the keys of a lock', () => {
     expect(lockKeys(name)).toEqual({ lock, fence: `${lock}:fence`, channel: `${lock}:released` });
   });
 
+  it.each([undefined, null, 7, {}])('must be of a text, and not %j', (name) => {
+    const refused = () => lockKeys(name as string);
+    expect(refused).toThrow(InvalidInput);
+    expect(refused).toThrow('name must be a text');
+  });
+
   it('may be as long as 512 characters, and not empty', () => {
     expect(lockKeys('x'.repeat(512)).lock).toHaveLength(514);
     for (const length of [0, 513]) {
