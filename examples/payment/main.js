@@ -15,8 +15,11 @@ const {
   OPS_URL = 'http://localhost:9090',
   PROVIDER_URL = 'https://api.stripe.com',
 } = process.env;
-for (const name of ['OPS_TOKEN', 'PROVIDER_KEY', 'WEBHOOK_SECRET'])
-  if (!process.env[name]) throw new Error(`${name} is missing`);
+const missing = ['OPS_TOKEN', 'PROVIDER_KEY', 'WEBHOOK_SECRET'].filter((name) => !process.env[name]);
+if (missing.length > 0) {
+  console.error(`${missing.join(' and ')} ${missing.length === 1 ? 'is' : 'are'} missing.`);
+  process.exit(1);
+}
 const { OPS_TOKEN, PROVIDER_KEY, WEBHOOK_SECRET } = process.env;
 
 const shop = {

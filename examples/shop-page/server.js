@@ -103,7 +103,13 @@ function json(value, headers = {}) {
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const { PORT = '3000', SHOP_URL, OPS_URL, OPS_TOKEN = '', JWT_SECRET = '', SALE = 'tickets' } = process.env;
+  // Without the secret, anybody could write the cookie of any buyer.
+  const missing = ['OPS_TOKEN', 'JWT_SECRET'].filter((name) => !process.env[name]);
+  if (missing.length > 0) {
+    console.error(`${missing.join(' and ')} ${missing.length === 1 ? 'is' : 'are'} missing.`);
+    process.exit(1);
+  }
+  const { PORT = '3000', SHOP_URL, OPS_URL, OPS_TOKEN, JWT_SECRET, SALE = 'tickets' } = process.env;
   const shop = {
     shopUrl: SHOP_URL ?? 'http://localhost:8080',
     opsUrl: OPS_URL ?? 'http://localhost:9090',

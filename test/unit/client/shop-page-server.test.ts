@@ -1,6 +1,8 @@
-/** The server of the example of a shop's page: who it takes a visitor for. */
+/** The server of the example of a shop's page: who it takes a visitor for. And what examples say that lack a variable. */
+import { spawnSync } from 'node:child_process';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 // @ts-expect-error The example is JavaScript.
 import { createShop } from '../../../examples/shop-page/server.js';
@@ -39,5 +41,26 @@ describe("the server of the example of a shop's page", () => {
       expect(visit, cookie).toMatchObject({ isNew: true });
       expect([victim, first.buyer]).not.toContain(visit.buyer);
     }
+  });
+});
+
+describe('an example that is started without what it needs', () => {
+  test.each([
+    ['shop-page/server.js', {}, 'OPS_TOKEN and JWT_SECRET are missing'],
+    ['shop-page/server.js', { OPS_TOKEN: 'a-token-of-some-length' }, 'JWT_SECRET is missing'],
+    [
+      'payment/main.js',
+      { OPS_TOKEN: 'a-token-of-some-length' },
+      'PROVIDER_KEY and WEBHOOK_SECRET are missing',
+    ],
+  ])('%s with %j ends with a sentence', (program, env, message) => {
+    const file = fileURLToPath(new URL(`../../../examples/${program}`, import.meta.url));
+    // A server that starts all the same is ended: then it has no status.
+    const { status, stderr } = spawnSync(process.execPath, [file], {
+      env: { ...env, PORT: '0' },
+      encoding: 'utf8',
+      timeout: 10_000,
+    });
+    expect({ status, stderr }).toEqual({ status: 1, stderr: `${message}.\n` });
   });
 });
