@@ -173,12 +173,12 @@ async function notApplied<T extends { readonly seq: number }>(
   return orders.filter(({ seq }) => seq > cursor.seq);
 }
 
-export function judgeUnrecorded(unrecorded: readonly MissingRecord[]): Finding[] {
+/** @param soldGap see `Judgement`. A rebuild would load a stock that others have changed */
+export function judgeUnrecorded(unrecorded: readonly MissingRecord[], soldGap: number): Finding[] {
   if (unrecorded.length === 0) return [];
   const what = `no buyer's record holds ${named(unrecorded)}, accepted and not in Postgres yet`;
-  return [
-    fault('foreign_redis', 0, `${what}: it was removed, and its buyer could buy again`, { kind: 'rebuild' }),
-  ];
+  const repair = soldGap === 0 ? ({ kind: 'rebuild' } as const) : undefined;
+  return [fault('foreign_redis', 0, `${what}: it was removed, and its buyer could buy again`, repair)];
 }
 
 function named(orders: readonly MissingRecord[]): string {

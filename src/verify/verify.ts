@@ -161,7 +161,7 @@ async function judgeOrders(
   return [
     ...[...new Set([...faults, ...others])].map((what) => fault('foreign_redis', 0, what)),
     ...judgeMissing(missing, soldGap),
-    ...judgeUnrecorded(unrecorded),
+    ...judgeUnrecorded(unrecorded, soldGap),
     ...judgeStrays(strays, soldGap),
   ];
 }

@@ -559,6 +559,29 @@ describe('a foreign write in Postgres is reported, and never repaired', () => {
     await sellsOut(id, 14);
   });
 
+  test('a changed stock is not loaded because an order of the log has no record', async () => {
+    const id = await soldSix(shop);
+    await acceptFour(shop, id);
+    await shop.db.raw('UPDATE sales SET stock = stock + 3 WHERE id = ?', [id]);
+    await keys.forgetBuyer(id, 2, buyers(4, 'accepted')[0]!);
+    const report = await repair(id);
+    expect(report.repairs).toEqual([
+      leftAlone('foreign_postgres', /^left alone: stock is 17 in Postgres; ledger and orders say 14/),
+      leftAlone(
+        'foreign_redis',
+        /^left alone: no buyer's record holds order .*, accepted and not in Postgres yet/,
+      ),
+    ]);
+    await shop.db.raw('UPDATE sales SET stock = stock - 3 WHERE id = ?', [id]);
+    expect(await repair(id)).toMatchObject({
+      ...{ ok: true, differences: [] },
+      repairs: [
+        repaired('foreign_redis', /^built generation 2 from Postgres, 4 orders saved from the logs$/),
+      ],
+    });
+    await sellsOut(id, 10);
+  });
+
   test('DELETE of an order: its record still names it', async () => {
     const id = await soldSix(shop);
     const [order] = await orders(id);
