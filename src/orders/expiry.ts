@@ -4,10 +4,11 @@
  *   page: expired in one transaction ──committed──> units returned ──page was full──> next page at once
  *     │                                                            └──else──> next page within EXPIRE_EVERY_MS
  *     └─sale was locked──> its orders, in a transaction of their own ──committed──> units returned
- *                            └──still locked after LOCK_WAIT_MS──> the sale is left out of pages for LEFT_OUT_MS
+ *                            └──still locked after LOCK_WAIT_MS──> the sale is left out of pages for LEFT_OUT_MS, and its
+ *                                                                 next wait is twice as long, up to MAX_LOCK_WAIT_MS
  *
  * Several processes may run this at once, one beside each sync: a page skips orders that another process, or a
- * buyer's payment or cancellation, has locked. Only the sales that are left out are kept in memory: an index of unpaid
+ * buyer's payment or cancellation, has locked. Only the sales that stay locked are kept in memory: an index of unpaid
  * orders gives those that are due.
  *
  * Crash points: docs/internals/orders.md.
@@ -23,7 +24,10 @@ const PAGE_ORDERS = 500;
 const EXPIRE_EVERY_MS = 1_000;
 /** A batch of sync locks a sale for some milliseconds. */
 const LOCK_WAIT_MS = 500;
+/** While commits are slow, each batch of a hot sale locks it for longer, and the next batches wait in line. Its orders must expire too. */
+const MAX_LOCK_WAIT_MS = 2_000;
 const LEFT_OUT_MS = 30_000;
+const FORGET_MS = 60_000;
 /** After each page. With more, sales that stay locked would hold up the pages. */
 const MAX_WAITS = 2;
 
@@ -44,17 +48,25 @@ export interface ExpiryOptions {
   readonly leftOutMs?: number;
 }
 
+/** A sale that has stayed locked. */
+interface Stuck {
+  readonly leftOutUntilMs: number;
+  /** How long the next attempt waits. */
+  readonly waitMs: number;
+  /** If it has no due orders until then, it counts as new. */
+  readonly forgottenAtMs: number;
+}
+
 export class Expiry {
   readonly #options: ExpiryOptions;
   readonly #rounds: Rounds;
-  /** Sales that stay locked: until when they are left out. */
-  readonly #leftOut = new Map<string, number>();
+  readonly #stuck = new Map<string, Stuck>();
 
   constructor(options: ExpiryOptions) {
     this.#options = options;
     this.#rounds = new Rounds({
       everyMs: EXPIRE_EVERY_MS,
-      round: () => this.#expirePage(),
+      round: (signal) => this.#expirePage(signal),
       failed: (error) => options.events.failed({ error }),
     });
   }
@@ -63,31 +75,46 @@ export class Expiry {
     this.#rounds.start();
   }
 
-  /** Ends after the page under way. */
+  /** Ends after the page, or the wait for a sale, that is under way. */
   stop(): Promise<void> {
     return this.#rounds.stop();
   }
 
   /** @returns whether the page was full, so that the next one follows at once */
-  async #expirePage(): Promise<boolean> {
+  async #expirePage(signal: AbortSignal): Promise<boolean> {
     const { db, pageOrders = PAGE_ORDERS } = this.#options;
     const now = monotonicMs();
-    for (const [saleId, untilMs] of this.#leftOut) if (untilMs <= now) this.#leftOut.delete(saleId);
-    const page = await expireOrders(db, pageOrders, [...this.#leftOut.keys()]);
+    for (const [saleId, { forgottenAtMs }] of this.#stuck)
+      if (forgottenAtMs <= now) this.#stuck.delete(saleId);
+    const leftOut = [...this.#stuck].filter(([, { leftOutUntilMs }]) => leftOutUntilMs > now);
+    const page = await expireOrders(
+      db,
+      pageOrders,
+      leftOut.map(([saleId]) => saleId),
+    );
     await this.#expired(page);
     for (const [saleId, orderIds] of [...page.locked].slice(0, MAX_WAITS))
-      await this.#await(saleId, orderIds);
+      if (!signal.aborted) await this.#await(saleId, orderIds);
     const found = [...page.locked.values()].reduce((sum, ids) => sum + ids.length, page.orderIds.length);
     return found === pageOrders;
   }
 
   async #await(saleId: string, orderIds: readonly string[]): Promise<void> {
     const { db, events, leftOutMs = LEFT_OUT_MS } = this.#options;
-    const expired = await expireInSale(db, saleId, orderIds, LOCK_WAIT_MS);
-    if (expired) return this.#expired(expired);
-    this.#leftOut.set(saleId, monotonicMs() + leftOutMs);
+    const waitMs = this.#stuck.get(saleId)?.waitMs ?? LOCK_WAIT_MS;
+    const expired = await expireInSale(db, saleId, orderIds, waitMs);
+    if (expired) {
+      this.#stuck.delete(saleId);
+      return this.#expired(expired);
+    }
+    const leftOutUntilMs = monotonicMs() + leftOutMs;
+    this.#stuck.set(saleId, {
+      leftOutUntilMs,
+      waitMs: Math.min(waitMs * 2, MAX_LOCK_WAIT_MS),
+      forgottenAtMs: leftOutUntilMs + FORGET_MS,
+    });
     const error = new Error(
-      `another transaction has locked the row of sale ${JSON.stringify(saleId)} in Postgres for more than ${LOCK_WAIT_MS} ms: ` +
+      `another transaction has locked the row of sale ${JSON.stringify(saleId)} in Postgres for more than ${waitMs} ms: ` +
         `${orderIds.length} of its unpaid orders are due, and are tried again in ${leftOutMs / 1_000} s`,
     );
     events.failed({ error });
