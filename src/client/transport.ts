@@ -69,6 +69,12 @@ export interface Request extends CallOptions {
 /** The last element is a member that the answer always has. Without it, the answer is a text, also if it looks like JSON. */
 export type Route = readonly [method: string, path: string, member?: string];
 
+/** What a request is made of each time that it is sent. */
+interface Written {
+  readonly url: string;
+  readonly body: string | undefined;
+}
+
 export interface Problem {
   readonly code: string;
   readonly title: string;
@@ -131,15 +137,22 @@ export class Transport {
     this.#codes = codes;
   }
 
-  /** @throws UnexpectedAnswer, the signal's reason, TypeError if the body has a value that JSON does not have */
+  /**
+   * @throws UnexpectedAnswer, the signal's reason, TypeError if the body has a value that JSON does not have, or a part of the
+   * path is missing
+   */
   async call(request: Request): Promise<Answer> {
-    const body = encoded(request.body);
+    const written = { url: this.#urlOf(request), body: encoded(request.body) };
     // A slow route has its own time, which a shorter option must not cut: the change would end as `unknown`.
     const attemptMs = Math.max(this.#attemptMs, request.attemptMs ?? 0);
     const deadline = now() + Math.max(this.#options.deadlineMs ?? DEADLINE_MS, request.attemptMs ?? 0);
     let mayBeDone = false;
     for (let pauseMs = PAUSE_FIRST_MS; ; pauseMs = Math.min(pauseMs * PAUSE_FACTOR, PAUSE_MAX_MS)) {
-      const { answer, retryAfterMs } = await this.#ask(request, body, Math.min(attemptMs, deadline - now()));
+      const { answer, retryAfterMs } = await this.#ask(
+        request,
+        written,
+        Math.min(attemptMs, deadline - now()),
+      );
       if (answer.ok) return answer;
       const { code } = answer.problem;
       const waitMs = Math.max(retryAfterMs, pauseMs * (0.5 + Math.random() / 2));
@@ -157,12 +170,12 @@ export class Transport {
   /**
    * Opens a stream of server-sent events.
    * @param signal ends the stream, and the request before that
-   * @throws UnexpectedAnswer, the signal's reason
+   * @throws UnexpectedAnswer, the signal's reason, TypeError if a part of the path is missing
    */
   async open(request: Request, signal: AbortSignal): Promise<Opened> {
     const url = this.#urlOf(request);
     try {
-      const response = await this.#send(url, request, signal);
+      const response = await this.#send({ url, body: undefined }, request, signal);
       const isStream = response.headers.get('content-type')?.startsWith('text/event-stream');
       if (response.ok && isStream && response.body) return { ok: true, body: response.body };
       const text = await response.text();
@@ -178,7 +191,7 @@ export class Transport {
 
   async #ask(
     request: Request,
-    body: string | undefined,
+    written: Written,
     limitMs: number,
   ): Promise<{ answer: Answer; retryAfterMs: number }> {
     const { signal } = request;
@@ -191,10 +204,9 @@ export class Transport {
       Math.min(limitMs, MAX_TIMER_MS),
     );
     try {
-      const url = this.#urlOf(request);
-      const response = await this.#send(url, request, controller.signal, body);
+      const response = await this.#send(written, request, controller.signal);
       const text = await response.text();
-      const answer = this.#answerOf(url, response.status, text, request);
+      const answer = this.#answerOf(written.url, response.status, text, request);
       return { answer, retryAfterMs: retryAfter(response) };
     } catch (error) {
       signal?.throwIfAborted();
@@ -206,12 +218,7 @@ export class Transport {
     }
   }
 
-  async #send(
-    url: string,
-    { route, headers }: Request,
-    signal: AbortSignal,
-    body?: string,
-  ): Promise<Response> {
+  async #send({ url, body }: Written, { route, headers }: Request, signal: AbortSignal): Promise<Response> {
     const { fetch = globalThis.fetch, headers: source } = this.#options;
     const given = typeof source === 'function' ? await unlessAborted(source(), signal) : source;
     return fetch(url, {
@@ -254,9 +261,11 @@ export class Transport {
   }
 
   #urlOf({ route, params = {}, query = {} }: Request): string {
-    const path = route[1].replace(/\{(\w+)\}/g, (_, name: string) =>
-      encodeURIComponent(String(params[name])),
-    );
+    const path = route[1].replace(/\{(\w+)\}/g, (_, name: string) => {
+      const value: unknown = params[name];
+      if (typeof value === 'string' && value !== '') return encodeURIComponent(value);
+      throw new TypeError(`${name} must be a text that is not empty, not ${JSON.stringify(value)}`);
+    });
     const search = new URLSearchParams(
       Object.entries(query).filter((pair): pair is [string, string] => pair[1] !== undefined),
     ).toString();

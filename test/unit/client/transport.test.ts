@@ -86,6 +86,20 @@ describe('a purchase', () => {
     expect(requests).toEqual([]);
   });
 
+  // A program without types may misspell a name.
+  test.each([[undefined], [''], [null], [7]])('is not sent for the sale %j', async (saleId) => {
+    const { buyer, operator, requests } = await scripted(PLACED);
+    const message = `saleId must be a text that is not empty, not ${JSON.stringify(saleId)}`;
+    await expect(buyer().purchase({ saleId: saleId as string })).rejects.toThrow(message);
+    await expect(operator().sale(saleId as string)).rejects.toThrow(message);
+    await expect(
+      buyer()
+        .followSale(saleId as string)
+        .next(),
+    ).rejects.toThrow(message);
+    expect(requests).toEqual([]);
+  });
+
   test('that is refused is sent once, and its outcome has the members of the problem', async () => {
     const refused = { code: 'limit_reached', title: 'x', status: 409, limit: 1, orderIds: ['7'] };
     const { buyer, requests } = await scripted({ status: 409, body: refused });
