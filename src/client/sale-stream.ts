@@ -94,6 +94,8 @@ async function* follow<Update extends SaleUpdate | PlaceUpdate>(
   stream: Stream,
   signal: AbortSignal | undefined,
 ): AsyncGenerator<Update, void> {
+  // Throws if the id is missing. The loop would try again and again.
+  transport.urlOf(stream);
   let retryMs = RETRY_MS;
   let failures = 0;
   for (let isInterrupted = false; ; failures++) {

@@ -142,7 +142,7 @@ export class Transport {
    * path is missing
    */
   async call(request: Request): Promise<Answer> {
-    const written = { url: this.#urlOf(request), body: encoded(request.body) };
+    const written = { url: this.urlOf(request), body: encoded(request.body) };
     // A slow route has its own time, which a shorter option must not cut: the change would end as `unknown`.
     const attemptMs = Math.max(this.#attemptMs, request.attemptMs ?? 0);
     const deadline = now() + Math.max(this.#options.deadlineMs ?? DEADLINE_MS, request.attemptMs ?? 0);
@@ -173,7 +173,7 @@ export class Transport {
    * @throws UnexpectedAnswer, the signal's reason, TypeError if a part of the path is missing
    */
   async open(request: Request, signal: AbortSignal): Promise<Opened> {
-    const url = this.#urlOf(request);
+    const url = this.urlOf(request);
     try {
       const response = await this.#send({ url, body: undefined }, request, signal);
       const isStream = response.headers.get('content-type')?.startsWith('text/event-stream');
@@ -260,7 +260,8 @@ export class Transport {
     return this.#codes.includes(code) || String(type).startsWith('/problems/');
   }
 
-  #urlOf({ route, params = {}, query = {} }: Request): string {
+  /** @throws TypeError if a part of the path is missing */
+  urlOf({ route, params = {}, query = {} }: Pick<Request, 'route' | 'params' | 'query'>): string {
     const path = route[1].replace(/\{(\w+)\}/g, (_, name: string) => {
       const value: unknown = params[name];
       if (typeof value === 'string' && value !== '') return encodeURIComponent(value);
