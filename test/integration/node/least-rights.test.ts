@@ -161,7 +161,7 @@ describe('the role of Postgres', () => {
     const { exitCode, stderr } = await runCli(['serve', '--json'], { env });
     expect(exitCode).toBe(1);
     expect(stderr).toMatch(
-      /may not apply the migrations that are pending, 001-initial.sql to .*run `stockade migrate --grant-to /,
+      /may not apply the migrations that are pending, 001-initial.sql to .*run `node dist\/cli\/main.js migrate --grant-to /,
     );
   });
 
@@ -174,7 +174,7 @@ describe('the role of Postgres', () => {
       const { exitCode, stdout, stderr } = await runCli([command, '--json'], { env });
       expect(exitCode, command).toBe(1);
       expect(`${stdout}${stderr}`).toMatch(
-        /lacks UPDATE on sales, UPDATE on webhook_pages, EXECUTE on stockade_apply_batch: run `stockade migrate --grant-to/,
+        /lacks UPDATE on sales, UPDATE on webhook_pages, EXECUTE on stockade_apply_batch: run `node dist\/cli\/main.js migrate --grant-to/,
       );
     }
     const env = { DATABASE_URL: asRole(url, OWNER_ROLE) };

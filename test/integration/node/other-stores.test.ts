@@ -93,7 +93,7 @@ test('`stockade sync` and commands on the stores refuse too, with exit code 2, a
     expect(ended, command).toMatchObject({ exitCode: 2 });
     expect(JSON.parse(ended.stdout).error, command).toMatchObject({
       code: 'foreign_stores',
-      message: expect.stringMatching(/belongs to the database .*`stockade recover --adopt`/),
+      message: expect.stringMatching(/belongs to the database .*`node dist\/cli\/main.js recover --adopt`/),
     });
   }
   await expectUnharmed();
