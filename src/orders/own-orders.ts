@@ -4,6 +4,7 @@
  * an index, and returns the place where the next request continues.
  */
 import type { HeldOrder } from '../engine/contract.ts';
+import { SALE_ID_PATTERN } from '../engine/limits.ts';
 import { isOrderId } from '../engine/order-id.ts';
 import { DEFAULT_PAGE_ORDERS, type OrderPage } from '../operations/order-list.ts';
 import type { Order } from '../operations/order-operations.ts';
@@ -72,12 +73,12 @@ interface Place {
   readonly saleId: string;
 }
 
-const PLACE = /^(\d{1,16})\.(\d{1,19})\.(.{1,64})$/;
+const PLACE = /^(\d{1,16})\.(\d{1,19})\.(.+)$/;
 
 /** Whether the text can be `next` of a page of `readOwnOrders`. */
 export function isPlace(text: string): boolean {
-  const [, , orderId] = PLACE.exec(text) ?? [];
-  return orderId !== undefined && isOrderId(orderId);
+  const [, , orderId, saleId] = PLACE.exec(text) ?? [];
+  return orderId !== undefined && isOrderId(orderId) && SALE_ID_PATTERN.test(saleId!);
 }
 
 /** The place before all sales. */
@@ -99,25 +100,38 @@ export async function readOwnOrders(
       AND (created_at < to_timestamp(0) + ? * interval '1 microsecond' OR id >= ?) AND deleting_since IS NULL
     ORDER BY created_at DESC, id LIMIT ${PROBED_SALES + 1}`;
   const from = [place.createdUs, place.createdUs, place.saleId];
-  const found = await rows<OrderRow & { created_us: string }>(
+  // One statement: if a sale was made or deleted between two, the next page would begin one sale too early or too late.
+  const found = await rows<(OrderRow | { order_id: null }) & OwnRow>(
     db,
-    `SELECT o.*, ${CREATED_US} AS created_us FROM (${sales}) s
-     CROSS JOIN LATERAL (${ofBuyer('sale_id = s.id AND buyer_id = ?')}) o
-     WHERE s.id <> ? OR o.order_id < ?::bigint
-     ORDER BY s.created_at DESC, s.id, o.order_id DESC LIMIT ?`,
-    [...from, buyerId, buyerId, buyerId, place.saleId, place.orderId, limit + 1],
+    `SELECT f.*, e.end_id, e.end_us FROM (SELECT) AS one
+     LEFT JOIN (
+       SELECT id AS end_id, ${CREATED_US} AS end_us FROM (${sales}) s OFFSET ${PROBED_SALES}
+     ) e ON true
+     LEFT JOIN (
+       SELECT o.*, ${CREATED_US} AS created_us FROM (${sales}) s
+       CROSS JOIN LATERAL (${ofBuyer('sale_id = s.id AND buyer_id = ?')}) o
+       WHERE s.id <> ? OR o.order_id < ?::bigint
+       ORDER BY s.created_at DESC, s.id, o.order_id DESC LIMIT ?
+     ) f ON true
+     ORDER BY f.created_us DESC, f.sale_id, f.order_id DESC`,
+    [...from, ...from, buyerId, buyerId, buyerId, place.saleId, place.orderId, limit + 1],
   );
-  const orders: Order[] = found.map(orderOf);
-  if (found.length > limit) {
-    const last = found[limit - 1]!;
+  const lines = found.filter((row) => row.order_id !== null);
+  const orders: Order[] = lines.map(orderOf);
+  if (lines.length > limit) {
+    const last = lines[limit - 1]!;
     return { orders: orders.slice(0, limit), next: nextOf(last.created_us, last.order_id, last.sale_id) };
   }
-  const [end] = await rows<{ id: string; created_us: string }>(
-    db,
-    `SELECT id, ${CREATED_US} AS created_us FROM (${sales}) s OFFSET ${PROBED_SALES}`,
-    from,
-  );
-  return end ? { orders, next: nextOf(end.created_us, '0', end.id) } : { orders };
+  const { end_id: endId, end_us: endUs } = found[0]!;
+  return endId === null ? { orders } : { orders, next: nextOf(endUs, '0', endId) };
+}
+
+interface OwnRow {
+  /** When its sale was made. */
+  readonly created_us: string;
+  /** The last of the sales that were searched, if there may be more. */
+  readonly end_id: string | null;
+  readonly end_us: string;
 }
 
 function placeOf(text: string): Place {

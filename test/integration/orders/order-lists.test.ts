@@ -215,6 +215,53 @@ describe('a buyer’s own orders', () => {
     }
   });
 
+  /** The orders of all pages. Something happens after the first statement. */
+  async function ownWhile(happens: () => Promise<unknown>): Promise<string[]> {
+    let statements = 0;
+    const raw = async (sql: string, bindings: readonly string[]) => {
+      if (statements++ === 1) await happens();
+      return shop.db.raw(sql, [...bindings]);
+    };
+    const db: typeof shop.db = Object.create(shop.db, { raw: { value: raw } });
+    const found: string[] = [];
+    for (let after: string | undefined; ; ) {
+      const page = await readOwnOrders(db, 'ann', { after, limit: 100 });
+      found.push(...page.orders.map(({ orderId }) => orderId));
+      if (page.next === undefined) return found;
+      after = page.next;
+    }
+  }
+
+  /** As many sales as one page searches, one more, and one more: the last two have an order each, the oldest the first. */
+  async function manySales(): Promise<void> {
+    await shop.db.raw(
+      `INSERT INTO sales (id, title, initial_stock, stock, segments, per_buyer_limit, starts_at, state, metadata, created_at)
+       SELECT 'many-' || n, '', 1, 1, 1, 1, now(), 'closed', '{}', now() - (?::integer - n) * interval '1 second'
+       FROM generate_series(1, ?::integer) n`,
+      [PROBED_SALES + 2, PROBED_SALES + 2],
+    );
+    for (const n of [1, 2])
+      await insert(`many-${n}`, [{ orderId: idAt(0, n), buyerId: 'ann', status: 'paid', second: 0 }]);
+  }
+
+  test('none is left out if a sale is deleted while a page is read', async () => {
+    await manySales();
+    const hide = () =>
+      shop.db.raw('UPDATE sales SET deleting_since = now() WHERE id = ?', [`many-${PROBED_SALES}`]);
+    expect(await ownWhile(hide)).toEqual([idAt(0, 2), idAt(0, 1)]);
+  });
+
+  test('none comes twice if a sale is made while a page is read', async () => {
+    await manySales();
+    expect(await ownWhile(() => shop.sell({ stock: 1 }))).toEqual([idAt(0, 2), idAt(0, 1)]);
+  });
+
+  test('a place names an id that a sale can have', () => {
+    expect(isPlace('1.1.tickets')).toBe(true);
+    for (const id of ['\0', 'a\0', 'no sale', ''])
+      expect(isPlace(`1.1.${id}`), JSON.stringify(id)).toBe(false);
+  });
+
   test('of one sale, with orders that are accepted and not in Postgres yet', async () => {
     const sale = await shop.sell({ stock: 10, perBuyerLimit: 5 });
     await insert(sale.id, [{ orderId: idAt(0, 1), buyerId: 'ann', status: 'cancelled', second: 0 }]);
