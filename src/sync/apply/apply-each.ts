@@ -154,6 +154,10 @@ async function reject(trx: Knex.Transaction, refused: readonly RefusedLine[]): P
   return rejected.map(({ order, because }) => ({ orderId: order.orderId, reason: because }));
 }
 
+/**
+ * There may be a row of an order with the same id that has ended: of this order, or of another buyer, for example the pseudonym of
+ * this one. The row names the buyer whose record has the order now.
+ */
 async function takeBack(trx: Knex.Transaction, rejected: readonly RefusedLine[]): Promise<void> {
   await trx.raw(
     `INSERT INTO stock_returns (order_id, sale_id, buyer_id, units, reason, generation)
@@ -161,9 +165,10 @@ async function takeBack(trx: Knex.Transaction, rejected: readonly RefusedLine[])
        AS r (id, sale, buyer, units, reason)
      JOIN sales s ON s.id = r.sale
      ON CONFLICT (order_id) DO UPDATE
-       SET units = excluded.units, reason = excluded.reason, generation = excluded.generation,
+       SET sale_id = excluded.sale_id, buyer_id = excluded.buyer_id,
+         units = excluded.units, reason = excluded.reason, generation = excluded.generation,
          applied_at = NULL, created_at = now(),
-         units_before = CASE WHEN stock_returns.generation = excluded.generation
+         units_before = CASE WHEN stock_returns.sale_id = excluded.sale_id AND stock_returns.generation = excluded.generation
            THEN stock_returns.units_before + stock_returns.units ELSE 0 END`,
     [
       numbers(rejected.map(({ order }) => order.orderId)),

@@ -1,6 +1,7 @@
 /** A buyer's id leaves both stores, from any point at which that broke off, and the sums stay true. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { StaleGeneration, StockadeError } from '../../../src/engine/errors.ts';
+import type { Backend, TakeBatch } from '../../../src/engine/contract.ts';
+import { OutcomeUnknown, StaleGeneration, StockadeError } from '../../../src/engine/errors.ts';
 import { homeSegment } from '../../../src/engine/sale/home-segment.ts';
 import { Outbox } from '../../../src/events/outbox.ts';
 import type { ErasureReport } from '../../../src/operations/buyer-operations.ts';
@@ -533,6 +534,38 @@ test('a Redis that comes back from an older copy does not bring the id of a know
   });
   expect(await pseudonymsIn(id)).toHaveLength(1);
   await expectGone(id);
+});
+
+test('an order that ended is taken again under the id: it is removed again, and the buyer can be erased again', async () => {
+  const { id } = await shop.sell({ stock: 20, segments: 3 });
+  const orders = shop.orders(till.take);
+  let lost = 0;
+  const lossy: Backend['takes'] = Object.create(shop.backend.takes, {
+    take: {
+      value: async (batch: TakeBatch) => {
+        const reply = await shop.backend.takes.take(batch);
+        if (lost++ > 0) return reply;
+        // Another node names the order, which is cancelled. Then the buyer is erased while the sale sells.
+        const again = await till.buy(id, ANNA, { key: 'k' });
+        const { orderId } = again as { orderId: string };
+        expect(await orders.changeOrder(orderId, { kind: 'cancel' }, BY)).toMatchObject({ code: 'done' });
+        expect(await erase({ running: true })).toMatchObject({ erased: [{ orders: 1 }], waiting: [] });
+        throw new OutcomeUnknown('the reply is lost');
+      },
+    },
+    ready: { get: () => shop.backend.takes.ready },
+  });
+  const doubtful = await shop.startEngine({
+    backend: { ...intercept(shop.backend, () => {}), takes: lossy },
+  });
+  expect((await doubtful.buy(id, ANNA, { key: 'k' })).code).toBe('unknown');
+  await until(async () => sync.seen.rejections.length > 0, { what: 'Postgres has refused it' });
+  await until(async () => (await shop.service.verify(id)).ok, { what: 'its unit is back' });
+  expect(await keysWith(keys.redis, shop.keyPrefix, ANNA)).toEqual([]);
+  // The second generation is that of the erasure.
+  expect(await shop.service.show(id)).toMatchObject({ generation: 2, remaining: 20 });
+  expect(await erase({ running: true })).toMatchObject({ erased: [{ saleId: id, orders: 0 }] });
+  expect(await places()).toEqual([]);
 });
 
 test('an event that is sent later has the pseudonym', async () => {

@@ -358,6 +358,20 @@ describe('order by order', () => {
     expect(await stockOf(other.id)).toBe(10);
   });
 
+  test('an order with the id of another buyer’s ended order is taken out of its own buyer’s record', async () => {
+    const sale = await shop.sell({ stock: 10 });
+    const first = order('anna');
+    await applyBatch(shop.db, batch(log(sale, [[first]])));
+    await shop.db.raw("SELECT stockade_change_order(?, 'cancel', NULL, NULL)", [first.orderId]);
+    await shop.db.raw('UPDATE stock_returns SET applied_at = now()');
+    const again = { ...first, buyerId: 'bert' };
+    const rejected = await applyEach(shop.db, batch(log(sale, [[again]], { since: 1, tail: first.orderId })));
+    expect([...rejected.values()]).toEqual([{ orderId: first.orderId, reason: 'duplicate' }]);
+    expect(await rows(shop.db, 'SELECT buyer_id, units, applied_at FROM stock_returns')).toEqual([
+      { buyer_id: 'bert', units: 1, applied_at: null },
+    ]);
+  });
+
   test('an order that has ended and is taken again is removed again', async () => {
     const sale = await shop.sell({ stock: 10 });
     const first = order('anna');
