@@ -26,18 +26,28 @@ export class Arrivals {
   readonly #db: Database;
   readonly #backend: Backend;
   readonly #hint: (hint: LogHint) => void;
+  readonly #sales: (db: Database) => Promise<readonly RecentSale[]>;
   #running: Promise<boolean> = Promise.resolve(true);
   #next: Promise<boolean> | undefined;
 
-  /** @param hint notifies sync that a caller waits for a log; without it sync reads the logs on its own schedule */
-  constructor(db: Database, backend: Backend, hint: (hint: LogHint) => void = () => {}) {
+  /**
+   * @param hint notifies sync that a caller waits for a log; without it sync reads the logs on its own schedule
+   * @param sales reads the sales whose logs are looked at
+   */
+  constructor(
+    db: Database,
+    backend: Backend,
+    hint: (hint: LogHint) => void = () => {},
+    sales: (db: Database) => Promise<readonly RecentSale[]> = readRecentSales,
+  ) {
     this.#db = db;
     this.#backend = backend;
     this.#hint = hint;
+    this.#sales = sales;
   }
 
   /**
-   * Whether all orders that were accepted before this call are in Postgres. False: unknown. However many callers ask,
+   * Whether all orders of these sales that were accepted before this call are in Postgres. False: unknown. However many callers ask,
    * one check runs, and at most one more is queued.
    * @throws the stores' errors
    */
@@ -54,7 +64,7 @@ export class Arrivals {
 
   async #check(): Promise<boolean> {
     const deadline = monotonicMs() + ARRIVAL_WAIT_MS;
-    const sales = await readRecentSales(this.#db);
+    const sales = await this.#sales(this.#db);
     const arrived = await pLimit(PARALLEL_SALES).map(sales, (sale) => this.#hasArrived(sale, deadline));
     return arrived.every((all) => all);
   }

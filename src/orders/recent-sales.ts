@@ -25,3 +25,11 @@ export function readRecentSales(db: Database): Promise<RecentSale[]> {
     [RECENT_SALES, RECENT_SALES, RECENT_SALES],
   );
 }
+
+/** All sales whose logs may still hold orders that Postgres does not have. */
+export function readSalesWithLogs(db: Database): Promise<RecentSale[]> {
+  return rows<RecentSale>(
+    db,
+    'SELECT id, segments, generation FROM sales WHERE generation > 0 AND archived_at IS NULL',
+  );
+}

@@ -5,9 +5,10 @@ import type { Author } from '../engine/sale/author.ts';
 import { monotonicMs } from '../lib/monotonic.ts';
 import type { BuyerOperations, ErasureReport, ErasureWish } from '../operations/buyer-operations.ts';
 import { Arrivals } from '../orders/arrivals.ts';
+import { type RecentSale, readSalesWithLogs } from '../orders/recent-sales.ts';
 import type { Database } from '../postgres/database.ts';
 import { type AskedErasure, askErasures, eraseInArchived, readErasuresOf } from '../rebuild/erasures.ts';
-import { readKnownSale, readSale } from '../sales/sale-rows.ts';
+import { readKnownSale, readSale, type SaleRow } from '../sales/sale-rows.ts';
 
 /** How long an answer waits for sync, which rebuilds the sales. */
 const SYNC_WAIT_MS = 20_000;
@@ -28,28 +29,37 @@ export interface BuyerParts {
 export class BuyerService implements BuyerOperations {
   readonly #db: Database;
   readonly #backend: Backend;
+  readonly #hint: BuyerParts['hint'];
+  /** Of all sales. */
   readonly #arrivals: Arrivals;
   readonly #syncWaitMs: number;
 
   constructor({ db, backend, hint, syncWaitMs = SYNC_WAIT_MS }: BuyerParts) {
     this.#db = db;
     this.#backend = backend;
-    this.#arrivals = new Arrivals(db, backend, hint);
+    this.#hint = hint;
+    this.#arrivals = new Arrivals(db, backend, hint, readSalesWithLogs);
     this.#syncWaitMs = syncWaitMs;
   }
 
   async erase(wish: ErasureWish, author: Author): Promise<ErasureReport> {
     const { buyerId, saleId } = wish;
     const sale = saleId === undefined ? undefined : await readKnownSale(this.#db, saleId);
-    if (!sale?.archivedAt) await this.#assertArrived();
+    if (!sale?.archivedAt) await this.#assertArrived(sale);
     const asked = await askErasures(this.#db, wish, author);
     for (const each of asked) if (each.isArchived) await eraseInArchived(this.#db, each.saleId);
     return reportOf(asked, await this.#waitForSync(buyerId, asked));
   }
 
-  /** Orders that are only in a log may be the buyer's, and Postgres can't find them. @throws StockadeError `unavailable` */
-  async #assertArrived(): Promise<void> {
-    if (await this.#arrivals.caughtUp()) return;
+  /**
+   * Orders that are only in a log may be the buyer's, and Postgres can't find them.
+   * @param sale the only one that counts; missing: all. @throws StockadeError `unavailable`
+   */
+  async #assertArrived(sale: SaleRow | undefined): Promise<void> {
+    const arrivals = sale
+      ? new Arrivals(this.#db, this.#backend, this.#hint, async () => logsOf(sale))
+      : this.#arrivals;
+    if (await arrivals.caughtUp()) return;
     throw new StockadeError(
       'unavailable',
       'orders are on their way to Postgres, and may be of this buyer. Nothing was erased: repeat it in a moment',
@@ -73,6 +83,11 @@ export class BuyerService implements BuyerOperations {
     const [row, record] = await Promise.all([readSale(this.#db, saleId), this.#backend.sales.read(saleId)]);
     return record?.generation === (row?.archivedAt ? undefined : row?.generation);
   }
+}
+
+/** A sale that was never built has no logs. */
+function logsOf({ sale: { id, segments }, generation }: SaleRow): readonly RecentSale[] {
+  return generation === 0 ? [] : [{ id, segments, generation }];
 }
 
 function reportOf(asked: readonly AskedErasure[], open: ReadonlySet<string>): ErasureReport {

@@ -407,6 +407,33 @@ describe('an order that is only in a log', () => {
     expect(await rows(shop.db, 'SELECT 1 FROM erasures')).toEqual([]);
   });
 
+  test.each([
+    ['is named', true],
+    ['is not named', false],
+  ])(
+    'makes a request fail also if its sale, which %s, is older than a thousand others',
+    async (_, isNamed) => {
+      const { id } = await soldSale();
+      await sync.stop();
+      await till.buy(id, 'late+4711@example.com', { awaitCommit: false });
+      await shop.db.raw(
+        `INSERT INTO sales (id, title, initial_stock, stock, segments, per_buyer_limit, starts_at, metadata, generation)
+       SELECT 'young-' || n, '', 1, 1, 1, 1, now(), '{}', 1 FROM generate_series(1, 1000) n`,
+      );
+      const late = { buyerId: 'late+4711@example.com', running: false, ...(isNamed && { saleId: id }) };
+      await expect(withoutOrdersIn('young-').erase(late, BY)).rejects.toThrow(/on their way to Postgres/);
+      expect(await rows(shop.db, 'SELECT 1 FROM erasures')).toEqual([]);
+    },
+  );
+
+  test('of another sale does not keep a request for one sale waiting', async () => {
+    const { id } = await closedSale();
+    const other = await soldSale();
+    await sync.stop();
+    await till.buy(other.id, 'late', { awaitCommit: false });
+    expect(await erase({ saleId: id }, 0)).toMatchObject({ waiting: [{ saleId: id }] });
+  });
+
   test('and that another sync commits while the next generation begins, is erased too', async () => {
     const { id } = await shop.sell({ stock: 5, segments: 1 });
     await sync.stop();
@@ -425,6 +452,20 @@ describe('an order that is only in a log', () => {
     await expectGone(id);
   });
 });
+
+/** Erases with a backend in which some sales have segments with empty logs. */
+function withoutOrdersIn(prefix: string): BuyerService {
+  const through = intercept(shop.backend, () => {});
+  const sales: typeof through.sales = Object.create(through.sales, {
+    snapshot: {
+      value: (saleId: string, segments: number, generation: number) =>
+        saleId.startsWith(prefix)
+          ? Promise.resolve([{ segment: 0, counters: { seq: 0, committed: 0 } }])
+          : through.sales.snapshot(saleId, segments, generation),
+    },
+  });
+  return new BuyerService({ db: shop.db, backend: { ...through, sales }, syncWaitMs: 0 });
+}
 
 /** An erasure of a buyer whom Postgres does not have yet. */
 const askErasuresFor = (saleId: string) =>
