@@ -13,7 +13,7 @@ import { RESERVED_PREFIXES } from '../engine/limits.ts';
 import type { Author } from '../engine/sale/author.ts';
 import type { Erasure, ErasureWish } from '../operations/buyer-operations.ts';
 import { secondsSince } from '../postgres/age.ts';
-import { numbers } from '../postgres/array-literal.ts';
+import { numbers, texts } from '../postgres/array-literal.ts';
 import { type Database, rows } from '../postgres/database.ts';
 import { despiteDeadlocks } from '../postgres/deadlock.ts';
 import { ofBuyer } from '../postgres/live-orders.ts';
@@ -102,6 +102,24 @@ export async function readErasuresOf(db: Database, buyerId: string): Promise<Set
     buyerId,
   ]);
   return new Set(found.map(({ id }) => id));
+}
+
+/**
+ * How many orders got each of these pseudonyms, as the ledgers have it: not always as many as the buyer had when the erasure was asked
+ * for. Orders may have come since, or another erasure of the buyer may have ended meanwhile.
+ */
+export async function readErasedOrders(
+  db: Database,
+  asked: readonly Pick<Erasure, 'saleId' | 'pseudonym'>[],
+): Promise<ReadonlyMap<string, number>> {
+  const found = await rows<{ pseudonym: string; orders: number }>(
+    db,
+    `SELECT m.detail->>'pseudonym' AS pseudonym, (m.detail->>'orders')::integer AS orders
+     FROM unnest(?::text[], ?::text[]) AS a (sale_id, pseudonym) JOIN stock_movements m ON m.sale_id = a.sale_id
+     WHERE m.action = 'erase' AND m.detail->>'pseudonym' = a.pseudonym`,
+    [texts(asked.map(({ saleId }) => saleId)), texts(asked.map(({ pseudonym }) => pseudonym))],
+  );
+  return new Map(found.map(({ pseudonym, orders }) => [pseudonym, orders]));
 }
 
 /** Sales with an erasure that can be carried out now. */

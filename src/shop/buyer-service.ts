@@ -7,7 +7,13 @@ import type { BuyerOperations, ErasureReport, ErasureWish } from '../operations/
 import { Arrivals } from '../orders/arrivals.ts';
 import { type RecentSale, readSalesWithLogs } from '../orders/recent-sales.ts';
 import type { Database } from '../postgres/database.ts';
-import { type AskedErasure, askErasures, eraseInArchived, readErasuresOf } from '../rebuild/erasures.ts';
+import {
+  type AskedErasure,
+  askErasures,
+  eraseInArchived,
+  readErasedOrders,
+  readErasuresOf,
+} from '../rebuild/erasures.ts';
 import { readKnownSale, readSale, type SaleRow } from '../sales/sale-rows.ts';
 
 /** How long an answer waits for sync, which rebuilds the sales. */
@@ -48,7 +54,8 @@ export class BuyerService implements BuyerOperations {
     if (!sale?.archivedAt) await this.#assertArrived(sale);
     const asked = await askErasures(this.#db, wish, author);
     for (const each of asked) if (each.isArchived) await eraseInArchived(this.#db, each.saleId);
-    return reportOf(asked, await this.#waitForSync(buyerId, asked));
+    const open = await this.#waitForSync(buyerId, asked);
+    return reportOf(asked, open, await readErasedOrders(this.#db, asked));
   }
 
   /**
@@ -90,9 +97,13 @@ function logsOf({ sale: { id, segments }, generation }: SaleRow): readonly Recen
   return generation === 0 ? [] : [{ id, segments, generation }];
 }
 
-function reportOf(asked: readonly AskedErasure[], open: ReadonlySet<string>): ErasureReport {
+function reportOf(
+  asked: readonly AskedErasure[],
+  open: ReadonlySet<string>,
+  erased: ReadonlyMap<string, number>,
+): ErasureReport {
   const all = asked.map(({ saleId, pseudonym, orders, isDue }) => ({
-    erasure: { saleId, pseudonym, orders },
+    erasure: { saleId, pseudonym, orders: erased.get(pseudonym) ?? orders },
     until: isDue ? ('rebuilt' as const) : ('closed' as const),
   }));
   return {

@@ -9,7 +9,7 @@ import { UnknownSale } from '../../../src/operations/sale-operations.ts';
 import { rows } from '../../../src/postgres/database.ts';
 import { acceptOffer } from '../../../src/queue/offers.ts';
 import { leaveQueue } from '../../../src/queue/places.ts';
-import { askErasures, readDueSales } from '../../../src/rebuild/erasures.ts';
+import { applyErasures, askErasures, lockDueErasures, readDueSales } from '../../../src/rebuild/erasures.ts';
 import { nameLostOrders } from '../../../src/rebuild/lost-orders.ts';
 import { rebuildSale } from '../../../src/rebuild/rebuild.ts';
 import { ifFreeToRebuild } from '../../../src/rebuild/rebuild-lock.ts';
@@ -145,6 +145,21 @@ describe('an erased buyer', () => {
     const report = await new SaleService(shop.db, backend, shop.locks).verify(id, { repair: true });
     expect(report).toMatchObject({ ok: true, repairs: [{ cause: 'foreign_redis', done: true }] });
     expect(isErased).toBe(true);
+    await expectGone(id);
+  });
+
+  test('for whom two requests come at once: the second one claims no orders that have the pseudonym of the first', async () => {
+    const { id } = await closedSale();
+    await shop.service.change(id, { action: 'archive' }, BY);
+    const [first] = await askErasures(shop.db, { buyerId: ANNA, running: false }, BY);
+    const { generation } = await shop.service.show(id);
+    const trx = await shop.db.transaction();
+    await applyErasures(trx, { saleId: id, generation }, await lockDueErasures(trx, id));
+    const second = erase();
+    await until(() => blocked(1), { what: 'the second request waits for the first' });
+    await trx.commit();
+    expect(await second).toMatchObject({ erased: [{ saleId: id, orders: 0 }], waiting: [] });
+    expect(await pseudonymsIn(id)).toEqual([first?.pseudonym]);
     await expectGone(id);
   });
 
