@@ -215,7 +215,7 @@ export type Order = {
   readonly saleId: SaleId;
   readonly buyerId: string;
   readonly quantity: number;
-  readonly status: 'unpaid' | 'paid' | 'redeemed' | 'cancelled' | 'expired' | 'refunded' | 'rejected';
+  readonly status: 'offered' | 'unpaid' | 'paid' | 'redeemed' | 'cancelled' | 'expired' | 'refunded' | 'rejected';
   readonly payType?: 'balance' | 'alipay' | 'wechat' | 'card' | 'other' | undefined;
   readonly committedAt: string;
   readonly expiresAt?: string | undefined;

@@ -1,9 +1,17 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { GENERATED, generate } from '../../../scripts/generate-client.mjs';
+import { ORDER_STATUSES } from '../../../src/operations/order.ts';
 
 test.each(GENERATED)('$to is what `npm run generate` makes of $from', ({ from, to }) => {
   expect(readFileSync(new URL(`../../../${to}`, import.meta.url), 'utf8')).toBe(generate(from));
+});
+
+test('the operators’ description has every status of an order', () => {
+  const text = readFileSync(new URL('../../../docs/openapi-ops.json', import.meta.url), 'utf8');
+  const { schemas, parameters } = JSON.parse(text).components;
+  expect(schemas.Order.properties.status.enum).toEqual(ORDER_STATUSES);
+  expect(parameters.queryStatus.description).toContain(ORDER_STATUSES.join(', '));
 });
 
 test('the client runs in browsers: it imports only its own files, and uses no global of Node', () => {
