@@ -3,8 +3,18 @@
  * generation.
  */
 import type { Knex } from 'knex';
-import type { Backend, LogHead, LogPosition, LogRead, Rejection } from '../engine/contract.ts';
+import {
+  type Backend,
+  type KnownEntry,
+  type LogEntry,
+  type LogHead,
+  type LogPosition,
+  type LogRead,
+  NO_ENTRY,
+  type Rejection,
+} from '../engine/contract.ts';
 import { BackendCorrupt, StaleGeneration } from '../engine/errors.ts';
+import { readCursors } from '../postgres/cursors.ts';
 import { type Database, rows } from '../postgres/database.ts';
 import { despiteDeadlocks } from '../postgres/deadlock.ts';
 import type { SaleRow } from '../sales/sale-rows.ts';
@@ -46,9 +56,12 @@ export async function salvage(
 ): Promise<Salvage> {
   const heads: (LogHead | undefined)[] = [];
   const saleId = row.sale.id;
+  const cursors = await readCursors(db, saleId);
   let orders = 0;
   for (let segment = 0; segment < segments; segment++) {
     let position: LogPosition = { saleId, segment, generation, seq: 0, tail: '' };
+    const cursor = cursors[segment];
+    let saved: KnownEntry = cursor?.generation === generation ? cursor : NO_ENTRY;
     for (;;) {
       const [read] = await backend.log.readLog([position], SALVAGE_ENTRIES);
       const last = read?.entries.at(-1);
@@ -60,7 +73,8 @@ export async function salvage(
         heads.push(read?.head);
         break;
       }
-      const applied = await applyUnknown(db, row, read);
+      saved = followed(saved, read.entries);
+      const applied = await applyUnknown(db, row, read, saved.orders);
       orders += applied.orders;
       for (const rejection of applied.rejected) observer.rejected(rejection);
       position = after(position, last);
@@ -68,6 +82,17 @@ export async function salvage(
     observer.logsDone(segment + 1);
   }
   return { orders, heads };
+}
+
+/**
+ * The last entry that follows `saved` without a gap. After the salvage Postgres has all orders up to it, those too that it had before:
+ * a node may have sent an order again that had ended meanwhile.
+ */
+function followed(saved: KnownEntry, entries: readonly LogEntry[]): KnownEntry {
+  let last = saved;
+  for (const { seq, previous, tail, ordersSoFar } of entries)
+    if (seq === last.seq + 1 && previous === last.tail) last = { seq, tail, orders: ordersSoFar };
+  return last;
 }
 
 interface Applied {
@@ -78,30 +103,41 @@ interface Applied {
 /**
  * Applies orders in the same way as sync, which may be applying the same ones: orders first, the sale's row last. If Postgres
  * refuses them, perhaps because a sync was faster, they are applied one by one, under a lock on the row.
+ * @param saved how many orders of the log Postgres has then for certain
  */
-async function applyUnknown(db: Database, row: SaleRow, read: LogRead): Promise<Applied> {
+async function applyUnknown(db: Database, row: SaleRow, read: LogRead, saved: number): Promise<Applied> {
   try {
-    return await despiteDeadlocks(() => db.transaction((trx) => applyAtOnce(trx, row, read)));
+    return await despiteDeadlocks(() => db.transaction((trx) => applyAtOnce(trx, row, read, saved)));
   } catch (error) {
     if (!(error instanceof GuardRefused)) throw error;
-    return despiteDeadlocks(() => db.transaction((trx) => applySingly(trx, row, read)));
+    return despiteDeadlocks(() => db.transaction((trx) => applySingly(trx, row, read, saved)));
   }
 }
 
 /** @throws GuardRefused */
-async function applyAtOnce(trx: Knex.Transaction, row: SaleRow, read: LogRead): Promise<Applied> {
+async function applyAtOnce(
+  trx: Knex.Transaction,
+  row: SaleRow,
+  read: LogRead,
+  saved: number,
+): Promise<Applied> {
   const { slices, orders } = await unknownOf(trx, read);
   if (orders > 0) await applySlices(trx, slices, []);
   await lockGeneration(trx, row);
-  await countInCursor(trx, read, slices);
+  await countInCursor(trx, read, slices, saved);
   return { orders, rejected: [] };
 }
 
-async function applySingly(trx: Knex.Transaction, row: SaleRow, read: LogRead): Promise<Applied> {
+async function applySingly(
+  trx: Knex.Transaction,
+  row: SaleRow,
+  read: LogRead,
+  saved: number,
+): Promise<Applied> {
   await lockGeneration(trx, row);
   const { slices, orders } = await unknownOf(trx, read);
   const rejected = await sellEach(trx, slices);
-  await countInCursor(trx, read, slices);
+  await countInCursor(trx, read, slices, saved);
   return { orders, rejected: [...rejected.values()] };
 }
 
@@ -138,12 +174,12 @@ async function countInCursor(
   trx: Knex.Transaction,
   { position }: LogRead,
   slices: readonly Slice[],
+  saved: number,
 ): Promise<void> {
   const orders = slices.flatMap((slice) => slice.entries.flatMap((entry) => entry.orders));
-  if (orders.length === 0) return;
   await trx.raw(
-    `UPDATE segment_cursors SET orders = orders + ?, units = units + ?
+    `UPDATE segment_cursors SET orders = greatest(orders + ?, ?), units = units + ?
      WHERE sale_id = ? AND segment = ? AND generation = ?`,
-    [orders.length, unitsOf(orders), position.saleId, position.segment, position.generation],
+    [orders.length, saved, unitsOf(orders), position.saleId, position.segment, position.generation],
   );
 }

@@ -41,10 +41,20 @@ export async function applyEach(db: Database, batch: Batch): Promise<Map<string,
   return despiteDeadlocks(() =>
     db.transaction(async (trx) => {
       const rejected = await sellEach(trx, batch.slices);
+      await lockSales(trx, batch.slices);
       await applySlices(trx, [], batch.slices);
       return rejected;
     }),
   );
+}
+
+/**
+ * Locks the rows of the sales, which a batch that sells something does by selling it. A rebuild counts lost orders under this lock
+ * (rebuild.ts): so it finds the rejected orders in Postgres, or the cursors are gone before they are moved.
+ */
+async function lockSales(trx: Knex.Transaction, slices: readonly Slice[]): Promise<void> {
+  const saleIds = texts(slices.map(({ from }) => from.saleId));
+  await trx.raw('SELECT 1 FROM sales WHERE id = ANY (?::text[]) ORDER BY id FOR NO KEY UPDATE', [saleIds]);
 }
 
 /** Sells the orders of the slices without moving their cursors. @returns and throws as `applyEach` */

@@ -9,6 +9,7 @@ import type { Loss } from '../../../src/rebuild/losses.ts';
 import { readLosses } from '../../../src/rebuild/lost-orders.ts';
 import { rebuildSale } from '../../../src/rebuild/rebuild.ts';
 import { applySlices, CursorMoved } from '../../../src/sync/apply/apply.ts';
+import { applyEach } from '../../../src/sync/apply/apply-each.ts';
 import { batchOf } from '../../../src/sync/apply/batch.ts';
 import { until } from '../../support/fixtures.ts';
 import { Shop } from '../../support/shop/shop.ts';
@@ -77,4 +78,18 @@ test('the rebuild commits first: the order is counted as lost, and the batch cha
   await late;
   expect(await readLosses(shop.db, saleId)).toMatchObject([{ segment: 0, orders: 1 }]);
   expect(await kept()).toEqual([]);
+});
+
+test('the batch is refused as a whole, and its last step waits when the rebuild begins: its order is not counted as lost', async () => {
+  await shop.db.raw('UPDATE sales SET stock = 0 WHERE id = ?', [saleId]);
+  const other = await shop.db.transaction();
+  await other.raw('SELECT 1 FROM segment_cursors WHERE sale_id = ? FOR UPDATE', [saleId]);
+  const late = applyEach(shop.db, { slices: batch(), orders: 1 });
+  await blocked(1);
+  const rebuilt = rebuild();
+  await blocked(2);
+  await other.rollback();
+  expect([...(await late).values()]).toEqual([{ orderId: ORDER.orderId, reason: 'stock' }]);
+  expect(await rebuilt).toEqual([]);
+  expect(await readLosses(shop.db, saleId)).toEqual([]);
 });

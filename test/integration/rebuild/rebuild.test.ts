@@ -1,9 +1,15 @@
 /** A sale's state in the backend, built from Postgres: complete, once, and from any point at which it broke off. */
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import type { BackendEvents, LogPosition, Outcome } from '../../../src/engine/contract.ts';
+import {
+  type BackendEvents,
+  type LogPosition,
+  NO_ENTRY,
+  type Outcome,
+} from '../../../src/engine/contract.ts';
 import { StaleGeneration } from '../../../src/engine/errors.ts';
 import { MemoryBackend } from '../../../src/engine/memory/memory-backend.ts';
 import { homeSegment } from '../../../src/engine/sale/home-segment.ts';
+import { changeOrder } from '../../../src/orders/order-changes.ts';
 import { applyReturns } from '../../../src/orders/returns.ts';
 import { rows } from '../../../src/postgres/database.ts';
 import { holdingPages } from '../../../src/rebuild/load.ts';
@@ -301,6 +307,29 @@ describe('orders that the logs still hold', () => {
     expect(await rebuildSale(shop.db, backend, sale.id)).toMatchObject({ salvagedOrders: 6 });
     expect(await rows(shop.db, 'SELECT * FROM sale_losses')).toEqual([]);
     expect(await shop.service.verify(sale.id)).toMatchObject({ ok: true, committedOrders: 6 });
+  });
+
+  test('are not counted as lost if one of them has ended before, and its node has sent it again', async () => {
+    const sale = await shop.sell({ stock: 10, segments: 1 });
+    const till = await shop.startEngine();
+    const sync = await shop.startSync();
+    const bought = await till.buy(sale.id, 'anna');
+    await sync.stop();
+    const [orderId] = promisesOf([bought], ['anna']).map((promise) => promise.orderId);
+    await changeOrder(shop.db, { orderId: orderId!, kind: 'cancel', payType: undefined, by: 'anna' });
+    await applyReturns(shop.db, shop.backend, sale.id);
+    // Another lane, to which the reply was lost: the buyer's record does not show the first take any more.
+    const again = { orderId: orderId!, buyerId: 'anna', quantity: 1, key: '' };
+    const attempt = { lane: 9, ticket: 1, answeredTicket: 0, newest: NO_ENTRY, orders: [again] };
+    const taken = await shop.backend.takes.take({
+      ...{ saleId: sale.id, segment: 0, generation: 1 },
+      ...attempt,
+    });
+    expect(taken).toMatchObject({ status: 'served', results: [{ kind: 'taken' }] });
+    await till.buy(sale.id, 'ben', { awaitCommit: false });
+    expect(await rebuildSale(shop.db, shop.backend, sale.id)).toMatchObject({ salvagedOrders: 1 });
+    expect(await rows(shop.db, 'SELECT segment, orders FROM sale_losses')).toEqual([]);
+    expect(await left(sale.id)).toEqual([9]);
   });
 });
 
