@@ -16,6 +16,12 @@ import type { KnownEntry, LogHead } from '../engine/contract.ts';
 import { readCursors } from '../postgres/cursors.ts';
 import { knownOrders } from './known-orders.ts';
 
+/** As in `Witness` (rebuild.ts). */
+interface SeenEntries {
+  readonly newest: readonly KnownEntry[];
+  readonly older?: readonly (readonly KnownEntry[])[];
+}
+
 export interface Loss {
   readonly segment: number;
   /** Lower bound of the lost orders. */
@@ -26,15 +32,16 @@ export interface Loss {
  * The losses of a sale that is frozen and salvaged, before its cursors are reset. The transaction must hold the lock on
  * the sale's row: a batch that commits later would save orders that are counted as lost.
  * @param heads by segment, of the generation of the cursors
- * @param newest by segment, entries known from elsewhere
+ * @param seen by segment, entries known from elsewhere
  */
 export async function lossesOf(
   trx: Knex.Transaction,
   saleId: string,
   heads: readonly (LogHead | undefined)[],
-  newest: readonly KnownEntry[],
+  seen: SeenEntries,
 ): Promise<Loss[]> {
-  const known = heads.map((head, i) => [head, head?.lost, newest[i]].filter(isEntry));
+  const { newest, older = [] } = seen;
+  const known = heads.map((head, i) => [head, head?.lost, newest[i], ...(older[i] ?? [])].filter(isEntry));
   if (known.flat().length === 0) return [];
   const cursors = await readCursors(trx, saleId);
   const kept = await knownOrders(

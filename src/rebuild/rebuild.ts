@@ -51,6 +51,8 @@ export interface Witness {
   readonly generation?: number;
   /** The newest entry seen in each segment's log. */
   readonly newest: readonly KnownEntry[];
+  /** By segment, the entries that were the newest before. The backend may have lost them since. */
+  readonly older?: readonly (readonly KnownEntry[])[];
   /** Called for each salvaged order that Postgres has refused, as soon as that is committed. */
   rejected(rejection: Rejection): void;
   /** Called for each segment that has lost orders, once it is certain that no other rebuild counts the same loss. */
@@ -108,7 +110,7 @@ export async function rebuildSale(
   }
   const archiving = archive ?? (before.archivedAt && ARCHIVED_AGAIN);
   const { row, losses, hasErased } = await despiteDeadlocks(() =>
-    nextGeneration(db, before, (trx) => lossesOf(trx, saleId, heads, witness.newest), archiving),
+    nextGeneration(db, before, (trx) => lossesOf(trx, saleId, heads, witness), archiving),
   );
   for (const loss of losses) witness.ordersLost(loss);
   if (archiving) {

@@ -182,7 +182,7 @@ export class Sync {
         log.grow([segment]);
         continue;
       }
-      const verdict = checkChain(read, log.newest[segment]);
+      const verdict = checkChain(read, log.newest[segment], log.older[segment]);
       if (!verdict.ok) {
         // The cursors in Postgres decide whether the log is broken; a rebuild salvages orders that are not in
         // Postgres yet.

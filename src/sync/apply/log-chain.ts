@@ -38,16 +38,26 @@ export function checkPublished({ head }: LogRead): ChainVerdict {
   return broken(`the segment is ${head.state}, but the sale is published`);
 }
 
-/** @param newest as in `checkHead` */
-export function checkChain(read: LogRead, newest = NO_ENTRY): ChainVerdict {
+/**
+ * @param newest as in `checkHead`
+ * @param older entries that were the newest before
+ */
+export function checkChain(
+  read: LogRead,
+  newest = NO_ENTRY,
+  older: readonly KnownEntry[] = [],
+): ChainVerdict {
   const verdict = checkHead(read, newest);
   if (!verdict.ok) return verdict;
   let { seq, tail } = read.position;
+  const before = new Map(older.map((known) => [known.seq, known]));
   for (const entry of read.entries) {
     if (entry.seq !== seq + 1) return broken(`entry ${seq + 1} is missing; the next is ${entry.seq}`);
     if (entry.previous !== tail)
       return broken(`entry ${entry.seq} follows ${entry.previous || 'nothing'}, not ${tail}`);
     if (entry.seq === newest.seq && entry.tail !== newest.tail) return gone(newest);
+    const known = before.get(entry.seq);
+    if (known && entry.tail !== known.tail) return gone(known);
     ({ seq, tail } = entry);
   }
   if (read.entries.length === 0 && read.head!.seq > seq)

@@ -8,16 +8,26 @@ import type { Cursor } from '../../postgres/cursors.ts';
  * A log can't lose entries that were seen in it, unless the backend has lost writes. So they are remembered, also by
  * the sale's next SaleLog: Postgres may be unreachable for long, and the cursors know nothing of entries written
  * meanwhile.
+ *
+ * A newer entry does not show that an older one is still there: the backend may have lost it, and have written others since. So older
+ * entries are remembered as well, until they are applied.
  */
+/** Bound for each log. An entry is added whenever the log has grown since the last look at it, and removed when it is applied. */
+const MAX_OLDER = 1_000;
+
 export class SaleLog {
   readonly saleId: string;
   readonly generation: number;
   /** Positions after the last entry that is in a batch. */
   readonly #cursors: LogPosition[];
+  /** Sequence numbers of the newest applied entries, by segment. */
+  readonly #appliedUpTo: number[];
   /** Applied orders, by segment. */
   readonly #applied: number[];
   /** The newest entries seen, applied or not. */
   readonly #newest: KnownEntry[];
+  /** Entries that were the newest before, and are not applied, the oldest first. */
+  readonly #older: KnownEntry[][];
   readonly #grown = new Set<number>();
   /** Kept, because each sweep asks every sale. `undefined`: to be added up again. */
   #entries: number | undefined;
@@ -34,9 +44,11 @@ export class SaleLog {
       seq,
       tail,
     }));
+    this.#appliedUpTo = cursors.map((cursor) => cursor.seq);
     this.#applied = cursors.map((cursor) => cursor.orders);
-    const seen = before?.generation === this.generation ? before.newest : [];
-    this.#newest = cursors.map((cursor, i) => newerOf(cursor, seen[i]));
+    const past = before?.generation === this.generation ? before : undefined;
+    this.#newest = cursors.map((cursor, i) => newerOf(cursor, past?.newest[i]));
+    this.#older = cursors.map((cursor, i) => unapplied(past?.older[i] ?? [], cursor));
   }
 
   get positions(): readonly LogPosition[] {
@@ -50,6 +62,11 @@ export class SaleLog {
   /** By segment. */
   get newest(): readonly KnownEntry[] {
     return this.#newest;
+  }
+
+  /** By segment: entries that were the newest before, and are not applied. */
+  get older(): readonly (readonly KnownEntry[])[] {
+    return this.#older;
   }
 
   /** Entries seen in all logs, from the first one on. Any new entry changes it. */
@@ -90,7 +107,12 @@ export class SaleLog {
   saw(segment: number, { head, entries }: LogRead): void {
     const last = entries.at(-1);
     const read = last && { seq: last.seq, tail: last.tail, orders: last.ordersSoFar };
-    this.#newest[segment] = newerOf(newerOf(this.#newest[segment]!, head), read);
+    const before = this.#newest[segment]!;
+    const newest = newerOf(newerOf(before, head), read);
+    this.#newest[segment] = newest;
+    const older = this.#older[segment]!;
+    if (newest !== before && before.seq > this.#appliedUpTo[segment]!) older.push(before);
+    if (older.length > MAX_OLDER) older.shift();
     this.#entries = undefined;
     this.#backlog = undefined;
   }
@@ -105,9 +127,15 @@ export class SaleLog {
   applied(to: LogPosition, orders: number): void {
     if (to.generation !== this.generation) return;
     if (this.#cursors[to.segment]!.seq < to.seq) this.#cursors[to.segment] = to;
+    this.#appliedUpTo[to.segment] = Math.max(this.#appliedUpTo[to.segment]!, to.seq);
+    this.#older[to.segment] = unapplied(this.#older[to.segment]!, to);
     this.#applied[to.segment] = Math.max(this.#applied[to.segment]!, orders);
     this.#backlog = undefined;
   }
+}
+
+function unapplied(entries: readonly KnownEntry[], applied: { readonly seq: number }): KnownEntry[] {
+  return entries.filter(({ seq }) => seq > applied.seq);
 }
 
 function newerOf(known: KnownEntry, other: KnownEntry | undefined): KnownEntry {

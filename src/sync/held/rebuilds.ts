@@ -102,7 +102,7 @@ export class Rebuilds {
     if (this.#stopping) return;
     const { db, backend, events } = this.#stores;
     await this.#stores.claim?.();
-    const { saleId, generation, newest } = log;
+    const { saleId, generation, newest, older } = log;
     const row = await readSale(db, saleId);
     // An archived sale has no cursors, so nothing of its log is known.
     const isUnseen = row?.archivedAt !== undefined && generation === 0;
@@ -111,6 +111,7 @@ export class Rebuilds {
     const witness = {
       ...(isUnseen ? {} : { generation }),
       newest,
+      older,
       rejected: (rejection: Rejection) => events.rejected({ saleId, ...rejection }),
       ordersLost: (loss: Loss) => events.ordersLost({ saleId, ...loss }),
     };

@@ -501,17 +501,21 @@ describe('a segment that comes back from an older copy', () => {
     },
   );
 
-  test('behind the newest entry that sync has seen, and ahead of it again when sync reads', async () => {
+  test.each([
+    { when: 'when sync reads', isSeen: false },
+    { when: 'when sync sees it and can’t read', isSeen: true },
+  ])('behind the newest entry that sync has seen, and ahead of it again $when', async ({ isSeen }) => {
     const { id } = await shop.sell({ stock: STOCK, segments: 1 });
     const names = Object.values(keys.of(id, 0));
     const copy = await keys.dump(names);
     await accept(await shop.startEngine(), id, buyers(12, 'early'));
-    const gate = logGate(shop.backend, 0);
+    const gate = logGate(shop.backend, 0, isSeen ? 'fails' : 'waits');
     const sync = await shop.startSync({ backend: gate.backend });
     await until(() => gate.isShut() && sync.seen.lastBacklog === 12, { what: 'sync knows of twelve' });
     await keys.restore(names, copy);
     const till = await shop.startEngine();
     await accept(till, id, buyers(14, 'late'));
+    if (isSeen) await until(() => sync.seen.lastBacklog === 14, { what: 'sync knows of fourteen' });
     gate.open();
     await until(() => sync.seen.rebuilds.length > 0, { what: 'the sale is rebuilt' });
     expect(sync.seen.breaks).toMatchObject([{ segment: 0, problem: /was read before and is missing now/ }]);

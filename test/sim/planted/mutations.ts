@@ -294,7 +294,7 @@ export const MUTATIONS: readonly Mutation[] = [
     'rebuiltAgain',
     edit(
       'rebuild/salvage.ts',
-      'const applied = await applyUnknown(db, row, read);',
+      'const applied = await applyUnknown(db, row, read, saved.orders);',
       'const applied: Applied = { orders: 0, rejected: [] };',
     ),
   ),
