@@ -1,6 +1,9 @@
 import type { KnownEntry, LogPosition, LogRead } from '../../engine/contract.ts';
 import type { Cursor } from '../../postgres/cursors.ts';
 
+/** Bound for each log. An entry is added whenever the log has grown since the last look at it, and removed when it is applied. */
+const MAX_OLDER = 1_000;
+
 /**
  * How far this sync has read and applied one sale's logs, and which of them may have grown. Read entries are applied
  * soon; if that fails, the sale is released, and its cursors are read again.
@@ -12,9 +15,6 @@ import type { Cursor } from '../../postgres/cursors.ts';
  * A newer entry does not show that an older one is still there: the backend may have lost it, and have written others since. So older
  * entries are remembered as well, until they are applied.
  */
-/** Bound for each log. An entry is added whenever the log has grown since the last look at it, and removed when it is applied. */
-const MAX_OLDER = 1_000;
-
 export class SaleLog {
   readonly saleId: string;
   readonly generation: number;
