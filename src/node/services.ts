@@ -22,7 +22,7 @@ export interface Services extends Operations {
 /** @throws the stores' errors if they can't be reached, ForeignStores if they do not belong together */
 export function openServices(config: Config, log: Log): Promise<Services> {
   return startOrRelease(log, async (teardown) => {
-    const stores = await openStores(config, teardown);
+    const stores = await openStores(config, log, teardown);
     await stores.ownership.check();
     return {
       ...operationsOn(stores, engineOnDemand(stores, config, teardown)),
@@ -59,7 +59,7 @@ export function migrateDatabase(
   progress: (progress: MigrateProgress) => void,
 ): Promise<Migrated> {
   return withTeardown(config, log, async (teardown) => {
-    const { db, databaseUrl, databaseName } = await openDatabasePart(config, teardown);
+    const { db, databaseUrl, databaseName } = await openDatabasePart(config, log, teardown);
     const applied = await migrate(db, options);
     // PGlite has one session, and no table of the size at which a query could exceed its bound.
     const unbound =
@@ -80,7 +80,7 @@ export function migrateDatabase(
 /** Marks the stores of this configuration as belonging together from now on (shop/ownership.ts). */
 export function adoptStores(config: Config, log: Log): Promise<Adoption> {
   return withTeardown(config, log, async (teardown) => {
-    const { db, ownership } = await openStores(config, teardown);
+    const { db, ownership } = await openStores(config, log, teardown);
     await prepareDatabase(db, log);
     return ownership.adopt();
   });

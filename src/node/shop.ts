@@ -57,7 +57,7 @@ export async function openShop(
   settings: readonly SettingName[],
   teardown: Teardown,
 ): Promise<Shop> {
-  const stores = await openStores(config, teardown);
+  const stores = await openStores(config, log, teardown);
   await refuseEviction({ config, log, registry }, teardown);
   await prepareDatabase(stores.db, log);
   await stores.ownership.claim();

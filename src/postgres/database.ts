@@ -101,15 +101,26 @@ const PERMANENT = new Set(['3D000', '28P01', '28000']);
 /** Nor these: a refused certificate, or a server without TLS. */
 const NO_TLS = /certificate|does not support SSL/;
 
-/** Waits until the database answers, at most `timeoutMs`. @throws the last connection error */
-export async function awaitDatabase(db: Database, timeoutMs: number): Promise<void> {
+/**
+ * Waits until the database answers, at most `timeoutMs`.
+ * @param waits called once, with the error, if the database does not answer at once
+ * @throws the last connection error
+ */
+export async function awaitDatabase(
+  db: Database,
+  timeoutMs: number,
+  waits: (error: unknown) => void,
+): Promise<void> {
   const deadline = Date.now() + timeoutMs;
+  let isFirst = true;
   for (;;) {
     try {
       await db.raw('select 1');
       return;
     } catch (error) {
       if (Date.now() >= deadline || isPermanent(error)) throw error;
+      if (isFirst) waits(error);
+      isFirst = false;
       await delay(100);
     }
   }

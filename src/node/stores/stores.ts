@@ -11,6 +11,7 @@ import { awaitDatabase, type Database, openDatabase } from '../../postgres/datab
 import { LocalLocks, PostgresLocks, type SaleLocks } from '../../postgres/sale-locks.ts';
 import { assertSessions } from '../../postgres/session-probe.ts';
 import { Ownership } from '../../shop/ownership.ts';
+import type { Log } from '../process/log.ts';
 import { startEmbeddedDatabase } from './embedded-database.ts';
 
 const CONNECT_WAIT_MS = 10_000;
@@ -32,8 +33,8 @@ export interface Stores {
 }
 
 /** @throws NoSessions if a proxy shares Postgres' sessions, the stores' errors if they can't be reached */
-export async function openStores(config: Config, teardown: Teardown): Promise<Stores> {
-  const database = await openDatabasePart(config, teardown);
+export async function openStores(config: Config, log: Log, teardown: Teardown): Promise<Stores> {
+  const database = await openDatabasePart(config, log, teardown);
   if (database.databaseName === 'postgres') await assertSessions(database.databaseUrl);
   const stock = await openStock(config);
   teardown.add(() => stock.backend.close());
@@ -72,11 +73,14 @@ function withoutUser(databaseUrl: SecretUrl): string {
   return `${protocol}//${host}${pathname}`;
 }
 
-export async function openDatabasePart(config: Config, teardown: Teardown) {
+export async function openDatabasePart(config: Config, log: Log, teardown: Teardown) {
   if (config.databaseUrl) {
     const url = config.databaseUrl.reveal();
     const locks = new PostgresLocks(url);
-    const db = await open(url, config.pgPoolMax, teardown);
+    const { database: name } = storeNames(config);
+    const db = await open(url, config.pgPoolMax, teardown, (err) =>
+      log.warn({ err }, `${name} does not answer; it is asked again for up to ${CONNECT_WAIT_MS / 1_000} s`),
+    );
     teardown.add(() => locks.close());
     return {
       db,
@@ -88,14 +92,19 @@ export async function openDatabasePart(config: Config, teardown: Teardown) {
   }
   const embedded = await startEmbeddedDatabase(config.dataDir);
   teardown.add(() => embedded.stop());
-  const db = await open(embedded.url, 1, teardown);
+  const db = await open(embedded.url, 1, teardown, () => {});
   const { url, failed } = embedded;
   return { db, databaseUrl: url, locks: new LocalLocks(), databaseName: 'pglite' as const, failed };
 }
 
-async function open(url: string, maxConnections: number, teardown: Teardown): Promise<Database> {
+async function open(
+  url: string,
+  maxConnections: number,
+  teardown: Teardown,
+  waits: (error: unknown) => void,
+): Promise<Database> {
   const db = openDatabase({ url, maxConnections });
   teardown.add(() => db.destroy());
-  await awaitDatabase(db, CONNECT_WAIT_MS);
+  await awaitDatabase(db, CONNECT_WAIT_MS, waits);
   return db;
 }
