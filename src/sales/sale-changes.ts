@@ -62,7 +62,9 @@ export async function makeChange(
       const row = await lockSale(trx, saleId);
       if (!(await isWanted(trx))) return;
       const movement = await applyTo(trx, row, change);
-      if (movement) await writeMovement(trx, { saleId, generation: row.generation, ...movement }, author);
+      if (!movement) return;
+      await trx.raw('UPDATE sales SET revision = revision + 1 WHERE id = ?', [saleId]);
+      await writeMovement(trx, { saleId, generation: row.generation, ...movement }, author);
     }),
   );
 }

@@ -15,6 +15,8 @@ export interface SaleRow {
   readonly state: SaleState;
   /** 0 if its state in the backend was never built. */
   readonly generation: number;
+  /** Counts the operators' changes: with each one it grows (follow-state.ts). */
+  readonly revision: number;
   /** Units not yet sold. */
   readonly stock: number;
   /** `undefined`: not counted yet (live-orders.ts). */
@@ -40,6 +42,7 @@ export interface RawSale {
   ends_at: Date | null;
   state: SaleState;
   generation: number;
+  revision: string;
   pay_within_seconds: number | null;
   price_minor: string | null;
   face_value_minor: string | null;
@@ -176,6 +179,7 @@ export function decodeSale(row: RawSale): SaleRow {
     },
     state: row.state,
     generation: row.generation,
+    revision: Number(row.revision),
     stock: Number(row.stock),
     liveOrders: optional(row.live_orders),
     createdAt: row.created_at,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type LogRead, NO_ENTRY } from '../../src/engine/contract.ts';
+import { type LogRead, NO_ENTRY, type SaleState } from '../../src/engine/contract.ts';
 import { StaleGeneration } from '../../src/engine/errors.ts';
 import { AFTER_ALL_IDS } from '../../src/engine/limits.ts';
 import { rulesOf } from '../../src/engine/sale/rules.ts';
@@ -219,6 +219,38 @@ onEachBackend((stage) => {
       await stage.backend.sales.loadSegment({ ...sale.ref(2), left: 0, perBuyerLimit: 1 });
       await expect(stage.backend.sales.setState(paused)).rejects.toThrow(StaleGeneration);
       expect(kinds(await sale.take([sale.order('anna')]))).toEqual(['taken']);
+    });
+
+    it('of an earlier revision comes too late, and changes nothing', async () => {
+      const sale = await stage.load({ segments: 2 });
+      const set = (state: SaleState, revision: number) =>
+        stage.backend.sales.setState({ sale: sale.sale, state, generation: 1, revision });
+      expect(await set('paused', 3)).toBe(3);
+      const epoch = await sale.epoch();
+      expect(await set('open', 2)).toBe(3);
+      for (const segment of [0, 1])
+        expect(await sale.take([sale.order('anna')], segment)).toEqual({ status: 'paused' });
+      expect(await stage.backend.sales.read(sale.sale.id)).toMatchObject({ state: 'paused' });
+      expect(await sale.epoch()).toBe(epoch);
+      expect(await set('open', 3)).toBe(3);
+      expect(kinds(await sale.take([sale.order('anna')]))).toEqual(['taken']);
+    });
+
+    it('is set in no segment when one has that of a later revision, and the record keeps it', async () => {
+      const sale = await stage.load({ segments: 1 });
+      const later = { sale: sale.sale, state: 'paused' as const, generation: 1, revision: 2 };
+      await stage.backend.sales.setState(later);
+      expect(await stage.backend.sales.setState({ ...later, state: 'closed', revision: 1 })).toBe(2);
+      expect(await stage.backend.sales.read(sale.sale.id)).toMatchObject({ state: 'paused' });
+    });
+
+    it('is set in a new generation whatever its revision', async () => {
+      const sale = await stage.load();
+      await stage.backend.sales.setState({ sale: sale.sale, state: 'paused', generation: 1, revision: 9 });
+      const next = await stage.reload(sale, {});
+      const record = { sale: next.sale, state: 'closed' as const, generation: 2, revision: 1 };
+      expect(await stage.backend.sales.setState(record)).toBe(1);
+      expect(await stage.backend.sales.read(sale.sale.id)).toMatchObject({ state: 'closed', generation: 2 });
     });
 
     it('does not thaw a frozen sale', async () => {

@@ -33,9 +33,9 @@ export class ClusterSales extends RedisSales {
    * repeats the change; a generation that was published in part was not announced, and is rebuilt.
    */
   protected override async applyToSegments(
-    { sale, state, generation }: Omit<SaleRecord, 'epoch'>,
+    { sale, state, generation, revision = 0 }: Omit<SaleRecord, 'epoch'>,
     publish: boolean,
-  ): Promise<void> {
+  ): Promise<number> {
     const keys = this.#keys.segments(sale.id, sale.segments);
     const states = await this.#sendAll(
       keys.map((key) => ['hmget', key, 'generation', 'state', 'loadedUpTo'] as const),
@@ -46,11 +46,12 @@ export class ClusterSales extends RedisSales {
       const mayChange = publish ? stateNow === 'loaded' && upTo === AFTER_ALL_IDS : isPublished(stateNow);
       if (current !== String(generation) || !mayChange) throw new StaleGeneration(sale.id, generation);
     }
-    const rules = { rules: rulesOf(sale), limit: sale.perBuyerLimit };
-    const applied = await Promise.all(
-      keys.map((key) => this.#scripts.setState([key], generation, state, rules, publish)),
+    const written = { rules: rulesOf(sale), limit: sale.perBuyerLimit, revision };
+    const reached = await Promise.all(
+      keys.map((key) => this.#scripts.setState([key], generation, state, written, publish)),
     );
-    if (applied.includes(STALE)) throw new StaleGeneration(sale.id, generation);
+    if (reached.includes(STALE)) throw new StaleGeneration(sale.id, generation);
+    return Math.max(...reached.map(Number));
   }
 
   protected override async removePage(

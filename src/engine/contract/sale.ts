@@ -51,6 +51,8 @@ export interface SaleRecord {
   readonly epoch: number;
   /** The rules that its segments apply (engine/sale/rules.ts). Missing: they compare none. */
   readonly rules?: string;
+  /** Counts the operators' changes of the sale. Missing: an older version wrote the record, which counts as 0. */
+  readonly revision?: number;
 }
 
 export interface GenerationRef {

@@ -59,10 +59,12 @@ export interface SaleStore extends SaleBuilding, StockChanges {
   /** A counter that changes whenever a sale is published, changes its state, or has its epoch raised. */
   changeCounter(): Promise<string>;
   /**
-   * Sets the state in every segment and in the record. Once it has resolved, every take sees it. @throws
-   * StaleGeneration
+   * Sets the state in every segment and in the record, unless they have that of a later revision already. Once it has resolved, every
+   * take sees it.
+   * @returns the revision that they have now: later than the given one if nothing was changed
+   * @throws StaleGeneration
    */
-  setState(record: Omit<SaleRecord, 'epoch'>): Promise<void>;
+  setState(record: Omit<SaleRecord, 'epoch'>): Promise<number>;
   /** All segments of a sale at one instant. */
   snapshot(saleId: string, segments: number, generation: number): Promise<readonly SegmentSnapshot[]>;
   /** What these buyers hold, from the records in the home segment. @throws StaleGeneration */

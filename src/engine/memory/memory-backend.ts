@@ -226,23 +226,26 @@ export class MemoryBackend implements Backend, TakeStore, SaleStore, OrderLog {
     this.#applyState(record, true);
   }
 
-  async setState(record: Omit<SaleRecord, 'epoch'>): Promise<void> {
-    this.#applyState(record, false);
+  async setState(record: Omit<SaleRecord, 'epoch'>): Promise<number> {
+    return this.#applyState(record, false);
   }
 
-  #applyState(record: Omit<SaleRecord, 'epoch'>, publish: boolean): void {
-    const { sale, state, generation } = record;
+  #applyState(record: Omit<SaleRecord, 'epoch'>, publish: boolean): number {
+    const { sale, state, generation, revision = 0 } = record;
     const stored = this.#stock.sale(sale.id);
     const segments = Array.from({ length: sale.segments }, (_, segment) => stored?.segments.get(segment));
     const usable = segments.every(
       (s) => s?.generation === generation && (publish ? s.isPublishable : s.isPublished),
     );
     if (!stored || !usable || generation <= stored.archivedIn) throw new StaleGeneration(sale.id, generation);
+    const reached = stored.record?.generation === generation ? (stored.record.revision ?? 0) : 0;
+    if (!publish && reached > revision) return reached;
     const rules = rulesOf(sale);
     const { perBuyerLimit } = sale;
     for (const segment of segments) Object.assign(segment!, { state, rules, perBuyerLimit });
     stored.record = { ...record, rules, epoch: (stored.record?.epoch ?? 0) + 1 };
     this.#changed(sale.id);
+    return revision;
   }
 
   async credit({ movement, units, ...ref }: Share): Promise<void> {

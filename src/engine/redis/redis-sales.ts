@@ -212,31 +212,34 @@ export class RedisSales implements SaleStore {
     await this.#applyState(record, true);
   }
 
-  async setState(record: Omit<SaleRecord, 'epoch'>): Promise<void> {
-    await this.#applyState(record, false);
+  async setState(record: Omit<SaleRecord, 'epoch'>): Promise<number> {
+    return this.#applyState(record, false);
   }
 
-  async #applyState(record: Omit<SaleRecord, 'epoch'>, publish: boolean): Promise<void> {
-    const { sale, state, generation } = record;
-    await this.applyToSegments(record, publish);
+  async #applyState(record: Omit<SaleRecord, 'epoch'>, publish: boolean): Promise<number> {
+    const { sale, state, generation, revision = 0 } = record;
+    const reached = await this.applyToSegments(record, publish);
+    if (reached > revision) return reached;
     const published = await this.#scripts.publishSale(
       this.#keys.sale(sale.id),
-      { generation, state, definition: encodeDefinition(sale), rules: rulesOf(sale) },
+      { generation, state, definition: encodeDefinition(sale), rules: rulesOf(sale), revision },
       publish,
     );
     refuseStale(published, { saleId: sale.id, generation });
     await tellChange(this.#redis, this.#keys, sale.id);
+    return reached;
   }
 
-  /** Changes all segments or none. @throws StaleGeneration */
+  /** Changes all segments or none. @returns the revision that they have now @throws StaleGeneration */
   protected async applyToSegments(
-    { sale, state, generation }: Omit<SaleRecord, 'epoch'>,
+    { sale, state, generation, revision = 0 }: Omit<SaleRecord, 'epoch'>,
     publish: boolean,
-  ): Promise<void> {
+  ): Promise<number> {
     const segments = this.#keys.segments(sale.id, sale.segments);
-    const rules = { rules: rulesOf(sale), limit: sale.perBuyerLimit };
-    const applied = await this.#scripts.setState(segments, generation, state, rules, publish);
-    refuseStale(applied, { saleId: sale.id, generation });
+    const written = { rules: rulesOf(sale), limit: sale.perBuyerLimit, revision };
+    const reached = await this.#scripts.setState(segments, generation, state, written, publish);
+    refuseStale(reached, { saleId: sale.id, generation });
+    return reached;
   }
 
   async credit({ movement, units, ...ref }: Share): Promise<void> {

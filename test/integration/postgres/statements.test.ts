@@ -32,11 +32,12 @@ import { judgePresent } from '../../../src/queue/presence.ts';
 import { type QueueState, readQueue } from '../../../src/queue/queue-state.ts';
 import { readDueSales } from '../../../src/rebuild/erasures.ts';
 import { rebuildSale } from '../../../src/rebuild/rebuild.ts';
+import { followState } from '../../../src/sales/follow-state.ts';
 import { readResizes } from '../../../src/sales/ledger.ts';
 import { countLiveOrders } from '../../../src/sales/live-orders.ts';
 import { readOverdueSales } from '../../../src/sales/movements.ts';
 import { readOpenWork } from '../../../src/sales/open-work.ts';
-import { readSales } from '../../../src/sales/sale-rows.ts';
+import { readSale, readSales } from '../../../src/sales/sale-rows.ts';
 import { SalesAtWork } from '../../../src/sales/sales-at-work.ts';
 import { undoWithdrawal } from '../../../src/sales/withdrawal.ts';
 import { BuyerService } from '../../../src/shop/buyer-service.ts';
@@ -192,6 +193,9 @@ async function operate(): Promise<void> {
     await buyers.erase({ buyerId: 'c', saleId: id, running: true }, BY);
     await rebuildSale(db, backend, id);
   }
+  const row = (await readSale(db, 'one'))!;
+  await backend.sales.setState({ ...row, revision: row.revision + 1 });
+  await followState(db, backend, 'one');
   await buyers.erase({ buyerId: 'buyer-7', running: false }, BY);
   await operateQueue();
   await readDueSales(db);

@@ -1,5 +1,5 @@
 /** Changes of a sale by operators while it sells: in both stores or in none, once, and with a row in the ledger. */
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import type { Outcome, Purchase } from '../../../src/engine/contract.ts';
 import { InvalidInput, StaleGeneration } from '../../../src/engine/errors.ts';
 import { MAX_STOCK } from '../../../src/engine/limits.ts';
@@ -11,8 +11,9 @@ import {
   UnknownSale,
   WrongState,
 } from '../../../src/operations/sale-operations.ts';
-import { rows } from '../../../src/postgres/database.ts';
+import { openDatabase, rows } from '../../../src/postgres/database.ts';
 import { rebuildSale } from '../../../src/rebuild/rebuild.ts';
+import { followState } from '../../../src/sales/follow-state.ts';
 import { readOpenMovements } from '../../../src/sales/ledger.ts';
 import { finishMovements, readOverdueSales } from '../../../src/sales/movements.ts';
 import { undoWithdrawal, withdraw } from '../../../src/sales/withdrawal.ts';
@@ -90,6 +91,55 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
     await (await shop.startSync()).ready;
     await until(async () => (await shop.service.show(id)).segments === 2, { what: 'two segments' });
     expect(await left(id)).toEqual([3, 2]);
+  });
+
+  test('a pause stays although the resume before it arrives late, from a process whose session Postgres has ended', async () => {
+    const sale = await shop.sell({ stock: 5, segments: 2 });
+    await shop.service.change(sale.id, { action: 'pause' }, BY);
+    let arrive = () => {};
+    const arrives = new Promise<void>((resolve) => {
+      arrive = resolve;
+    });
+    let isSent = false;
+    const slow = intercept(shop.backend, async (call) => {
+      if (call !== 'sales.setState') return;
+      isSent = true;
+      await arrives;
+    });
+    const itsDb = openDatabase({ url: shop.databaseUrl, maxConnections: 2 });
+    onTestFinished(() => itsDb.destroy());
+    const cutOff = new SaleService(itsDb, slow, shop.locks);
+    const resume = cutOff.change(sale.id, { action: 'resume' }, BY);
+    const outcome = resume.then(
+      () => 'resumed',
+      () => 'failed',
+    );
+    await until(() => isSent, { what: 'the resume is in Postgres, and under way to the backend' });
+    const ended = await rows(
+      shop.db,
+      `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+       WHERE datname = current_database() AND state = 'idle in transaction' AND query LIKE 'SELECT * FROM sales%'`,
+    );
+    expect(ended).toHaveLength(1);
+    await shop.service.change(sale.id, { action: 'pause' }, BY);
+    arrive();
+    expect(await outcome).toBe('failed');
+    expect(await shop.backend.sales.read(sale.id)).toMatchObject({ state: 'paused' });
+    const { generation } = await shop.service.show(sale.id);
+    const logs = [0, 1].map((segment) => ({ saleId: sale.id, segment, generation, seq: 0, tail: '' }));
+    const read = await shop.backend.log.readLog(logs, 1);
+    expect(read.map(({ head }) => head?.state)).toEqual(['paused', 'paused']);
+  });
+
+  test('if Postgres was set back, its state is that of the backend all the same, and so are later changes', async () => {
+    const sale = await shop.sell({ stock: 5, segments: 2 });
+    for (const action of ['pause', 'resume', 'pause'] as const)
+      await shop.service.change(sale.id, { action }, BY);
+    await shop.db.raw("UPDATE sales SET revision = 0, state = 'open' WHERE id = ?", [sale.id]);
+    expect(await followState(shop.db, shop.backend, sale.id)).toBe(true);
+    expect(await shop.backend.sales.read(sale.id)).toMatchObject({ state: 'open' });
+    await shop.service.change(sale.id, { action: 'pause' }, BY);
+    expect(await shop.backend.sales.read(sale.id)).toMatchObject({ state: 'paused' });
   });
 
   const HOUR_MS = 3_600_000;

@@ -219,11 +219,12 @@ export class Scripts {
     segments: string[],
     generation: number,
     state: SaleState,
-    { rules, limit }: { readonly rules: string; readonly limit: number },
+    written: { readonly rules: string; readonly limit: number; readonly revision: number },
     publish: boolean,
   ) {
-    const args = [...segments, generation, state, publish ? 'publish' : '', rules, limit, AFTER_ALL_IDS];
-    return this.#redis.eval(SET_STATE, segments.length, ...args) as Promise<number | string>;
+    const { rules, limit, revision } = written;
+    const args = [generation, state, publish ? 'publish' : '', rules, limit, AFTER_ALL_IDS, revision];
+    return this.#redis.eval(SET_STATE, segments.length, ...segments, ...args) as Promise<number | string>;
   }
 
   publishSale(
@@ -233,11 +234,12 @@ export class Scripts {
       readonly state: SaleState;
       readonly definition: string;
       readonly rules: string;
+      readonly revision: number;
     },
     publish: boolean,
   ) {
-    const { generation, state, definition, rules } = record;
-    const args = [generation, state, definition, rules, publish ? 'publish' : ''];
+    const { generation, state, definition, rules, revision } = record;
+    const args = [generation, state, definition, rules, publish ? 'publish' : '', revision];
     return this.#commands.publishSale(sale, ...args) as Promise<number | string>;
   }
 

@@ -144,7 +144,7 @@ it('only the answer `stale` is refused', () => {
 it('a state is set by a publication, or otherwise without one', async () => {
   const { redis, scripts } = scriptsWith(() => 1);
   for (const publish of [true, false])
-    await scripts.setState(['one', 'two'], 4, 'open', { rules: 'r1', limit: 3 }, publish);
+    await scripts.setState(['one', 'two'], 4, 'open', { rules: 'r1', limit: 3, revision: 7 }, publish);
   const args = (word: string) => [
     expect.any(String),
     2,
@@ -156,6 +156,7 @@ it('a state is set by a publication, or otherwise without one', async () => {
     'r1',
     3,
     AFTER_ALL_IDS,
+    7,
   ];
   expect(redis.ran.map((ran) => ran.args)).toEqual([args('publish'), args('')]);
 });
