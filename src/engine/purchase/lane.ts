@@ -249,12 +249,12 @@ export class Lane {
 
   /**
    * Takes those purchases out of the batch that have too little time left. Nothing of an unsent one is on its way, so it is answered at
-   * once. The others wait for their deadlines, because an earlier attempt may be made until then.
+   * once. The others wait for their deadlines: until then the segment may still execute an earlier attempt.
    * @returns the batch
    */
   #inTime(): readonly LivePurchase[] {
     const needed = Math.max(LEAST_TIME_TO_TAKE_MS, TIME_FOR_ATTEMPT * this.#attemptMs);
-    // A purchase that has not waited in the queue has more.
+    // The longest wait in the queue is the bound: so a purchase that has just come is always sent, however long the last attempt took.
     const soon = monotonicMs() + Math.min(needed, this.#parts.maxQueueMs);
     const isLate = (purchase: LivePurchase) => purchase.deadline < soon;
     if (!this.#batch.some(isLate)) return this.#batch;
@@ -271,7 +271,7 @@ export class Lane {
     return purchases.length === 0 ? NO_PURCHASES : purchases.filter((purchase) => !purchase.settled);
   }
 
-  /** @returns `undefined` if nothing was sent, because the batch has lost purchases meanwhile; the next attempt sends the rest */
+  /** @returns `undefined` if nothing was sent, because some purchases were settled while they waited; the next attempt sends the rest */
   #refill(asked: readonly LivePurchase[]): Promise<AttemptReply | undefined> {
     return this.#sale.refills(async () => {
       if (this.settlement.isRetired) return undefined;

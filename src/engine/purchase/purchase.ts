@@ -127,9 +127,9 @@ export class LivePurchase implements TakeOrder, Purchase, Linked<LivePurchase> {
   readonly done: (outcome: Outcome) => void;
   readonly #ends: PurchaseEnds;
   #state: PurchaseState = 'queued';
-  /** Attempts whose replies were lost, and that no later reply has decided. */
+  /** How many of all its attempts lost their reply. A later reply does not lower it: `find` relies on that. */
   #lost = 0;
-  /** Of the first of them: the units by the reply before it, and the server that it was sent to. */
+  /** The segment's mark when the purchase became unconfirmed last. `answered` compares it with the mark after the reply. */
   #markAtLoss: SegmentMark | undefined = undefined;
   /** An earlier attempt may have taken the order, and the buyer's record may have lost it since. */
   #mayHaveLeftRecord = false;
@@ -228,8 +228,8 @@ export class LivePurchase implements TakeOrder, Purchase, Linked<LivePurchase> {
   find(order: { readonly orderId: string; readonly seq: number }, generation: number): void {
     if (this.#state === 'settled') return;
     if (this.#state === 'unconfirmed' || this.#state === 'taken') this.#forbid('find');
-    // Otherwise the record may hold a second take of this order, or the order of another request with this key. Neither shows what
-    // became of the first take.
+    // The only lost attempt has taken this order, and the record still holds it. After two lost attempts the record may hold the
+    // second take, and an order with another id is of another request with this key. Neither shows what became of the first take.
     if (order.orderId === this.orderId && this.#state === 'sent' && this.#lost === 1)
       this.#mayHaveLeftRecord = false;
     this.#writable.orderId = order.orderId;
@@ -260,7 +260,7 @@ export class LivePurchase implements TakeOrder, Purchase, Linked<LivePurchase> {
     this.#afterTake('commit', { code: 'committed', orderId: this.orderId, quantity: this.quantity });
   }
 
-  /** Postgres rejects this order if an earlier take of the same id has ended. */
+  /** Not called accepted if an earlier take of the same id may have ended: Postgres would then reject this one. */
   accept(): void {
     const { orderId, quantity } = this;
     this.#afterTake('accept', this.#mayHaveLeftRecord ? UNKNOWN : { code: 'accepted', orderId, quantity });

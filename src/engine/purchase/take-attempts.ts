@@ -44,7 +44,7 @@ export class TakeAttempts {
     this.#place = place;
   }
 
-  /** The units by the newest reply; the server is that of the newest attempt. */
+  /** Its `returned` is from the newest reply, its `server` from the newest attempt. */
   get mark(): SegmentMark {
     return { generation: this.#place.generation, returned: this.#told.returned, server: this.#server };
   }
