@@ -51,17 +51,17 @@ export class Applier {
   readonly #stores: SyncStores;
   readonly #teller: WatermarkTeller;
   readonly #sales: HeldSales;
-  readonly #ended: () => void;
+  readonly #onBatchEnd: () => void;
   readonly #underWay = new Set<UnderWay>();
   readonly #largeOrders: number;
   #failure: { readonly error: unknown } | undefined;
 
-  /** @param ended called whenever a batch has ended, successfully or not */
-  constructor(options: ApplierOptions, teller: WatermarkTeller, sales: HeldSales, ended: () => void) {
+  /** @param onBatchEnd called whenever a batch has ended, successfully or not */
+  constructor(options: ApplierOptions, teller: WatermarkTeller, sales: HeldSales, onBatchEnd: () => void) {
     this.#stores = options;
     this.#teller = teller;
     this.#sales = sales;
-    this.#ended = ended;
+    this.#onBatchEnd = onBatchEnd;
     this.#largeOrders = Math.min(options.batchRows * LARGE_SHARE, LARGE_ORDERS);
   }
 
@@ -75,7 +75,7 @@ export class Applier {
       })
       .finally(() => {
         this.#underWay.delete(own);
-        this.#ended();
+        this.#onBatchEnd();
       });
     const own = { sales: salesOf(batch), ended };
     this.#underWay.add(own);
@@ -156,23 +156,28 @@ export class Applier {
       // The orders must be judged after all earlier ones.
       await Promise.all(endsOf(before));
       const rejected = await applyEach(this.#stores.db, batch);
-      await this.#takeBack(batch, rejected);
+      this.#reportRejected(batch, rejected);
+      await this.#removeRejected(batch);
       return rejected;
     }
   }
 
-  /**
-   * Removes rejected orders from the backend before the watermark is announced: otherwise a repeated purchase would
-   * find them there.
-   */
-  async #takeBack(batch: Batch, rejected: ReadonlyMap<string, Rejection>): Promise<void> {
-    const { db, backend, events } = this.#stores;
+  #reportRejected(batch: Batch, rejected: ReadonlyMap<string, Rejection>): void {
+    const { events } = this.#stores;
     for (const { from, entries } of batch.slices) {
       for (const { orderId } of entries.flatMap((entry) => entry.orders)) {
         const rejection = rejected.get(orderId);
         if (rejection) events.rejected({ saleId: from.saleId, ...rejection });
       }
     }
+  }
+
+  /**
+   * Removes rejected orders from the backend: each has a return (apply-each.ts). It is awaited before the watermark is
+   * announced: otherwise a repeated purchase would find the orders there.
+   */
+  async #removeRejected(batch: Batch): Promise<void> {
+    const { db, backend } = this.#stores;
     for (const saleId of salesOf(batch)) await applyReturns(db, backend, saleId);
   }
 }
