@@ -40,7 +40,7 @@ export function checkPublished({ head }: LogRead): ChainVerdict {
 
 /**
  * @param newest as in `checkHead`
- * @param older entries that were the newest before
+ * @param older entries that were the newest before, in the order of their numbers
  */
 export function checkChain(
   read: LogRead,
@@ -50,14 +50,15 @@ export function checkChain(
   const verdict = checkHead(read, newest);
   if (!verdict.ok) return verdict;
   let { seq, tail } = read.position;
-  const before = new Map(older.map((known) => [known.seq, known]));
+  let next = 0;
   for (const entry of read.entries) {
     if (entry.seq !== seq + 1) return broken(`entry ${seq + 1} is missing; the next is ${entry.seq}`);
     if (entry.previous !== tail)
       return broken(`entry ${entry.seq} follows ${entry.previous || 'nothing'}, not ${tail}`);
     if (entry.seq === newest.seq && entry.tail !== newest.tail) return gone(newest);
-    const known = before.get(entry.seq);
-    if (known && entry.tail !== known.tail) return gone(known);
+    while (next < older.length && older[next]!.seq < entry.seq) next++;
+    const known = older[next];
+    if (known?.seq === entry.seq && entry.tail !== known.tail) return gone(known);
     ({ seq, tail } = entry);
   }
   if (read.entries.length === 0 && read.head!.seq > seq)
@@ -76,8 +77,8 @@ export function after(position: LogPosition, entry: LogEntry): LogPosition {
   return { ...position, seq: entry.seq, tail: entry.tail };
 }
 
-function gone(newest: KnownEntry): ChainVerdict {
-  return broken(`${named(newest)} was read before and is missing now`);
+function gone(known: KnownEntry): ChainVerdict {
+  return broken(`${named(known)} was read before and is missing now`);
 }
 
 function named({ seq, tail }: KnownEntry): string {
