@@ -132,11 +132,11 @@ export class Reconciler {
     }
     for (const saleId of returning)
       await this.#sales.isolate(saleId, () => applyReturns(db, backend, saleId));
-    for (const sale of lost) await this.#sales.isolate(sale.saleId, () => this.#restore(sale));
+    for (const units of lost) await this.#sales.isolate(units.saleId, () => this.#restore(units));
     if (open.movements || this.#resizes.areDrafting) await this.#resizes.advance(settled);
     if (open.erasures) await this.#erasures.advance(settled);
     if (open.movements) await this.#finishOverdue(settled);
-    // If a repair failed above, these findings are repaired again at the next call.
+    // Only now: if a repair throws, the loop discards the findings (`abandon`), and the next scan begins at once.
     this.#scanned = undefined;
     this.#dueAtMs = monotonicMs() + PAUSE_MS;
     this.#stores.events.backlog({ orders: backlogOf(this.#sales.logs) });
@@ -251,7 +251,7 @@ export class Reconciler {
     }
   }
 
-  /** A rebuild gives the segments what Postgres has. Another one since the scan has done so already. */
+  /** Begins a rebuild, which gives the segments what Postgres has. If the sale was rebuilt since the scan, they have it already. */
   async #restore({ saleId, generation, problem }: LostUnits): Promise<void> {
     this.#sales.unfinish(saleId);
     const log = await this.#sales.logOf(saleId);
