@@ -80,8 +80,8 @@ export async function askErasures(
      SELECT e.sale_id, e.pseudonym, s.orders, ${DUE} AS is_due, s.archived_at IS NOT NULL AS is_archived
      FROM asked e JOIN found s ON s.id = e.sale_id ORDER BY e.sale_id`,
     [
-      // Three are for `ofBuyer`, two for `placesOfBuyer`.
-      ...[buyerId, buyerId, buyerId, buyerId, buyerId, buyerId, buyerId],
+      // Three for `ofBuyer`, one for lost_orders, one for stock_returns, two for `placesOfBuyer`.
+      ...Array<string>(7).fill(buyerId),
       ...(saleId === undefined ? [] : [saleId]),
       // Random, so that nobody can compute the pseudonym from the buyer's id.
       ...[buyerId, randomUUID(), running, actor, reason],

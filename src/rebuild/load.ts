@@ -15,7 +15,7 @@
  */
 import type { Knex } from 'knex';
 import pLimit from 'p-limit';
-import type { Backend, Holding, HoldingsPart, Sale, SegmentLoad } from '../engine/contract.ts';
+import type { Backend, HeldOrder, Holding, HoldingsPart, Sale, SegmentLoad } from '../engine/contract.ts';
 import { AFTER_ALL_IDS } from '../engine/limits.ts';
 import { homeSegment } from '../engine/sale/home-segment.ts';
 import { splitEvenly } from '../engine/sale/split-evenly.ts';
@@ -138,9 +138,9 @@ async function countHeld(db: Database, sale: Sale, upTo: string): Promise<[total
   return [sum(({ total }) => total), sum(({ before }) => before)];
 }
 
-/** Of the whole sale. */
+/** One page of all holdings of the sale, whatever their segments. */
 interface HoldingPage extends HoldingsPart {
-  /** How many of the orders are live. */
+  /** How many of the orders are live; the others were returned in the generation being loaded. */
   readonly orders: number;
 }
 
@@ -224,9 +224,9 @@ export function readHoldings(
 }
 
 function holdingsOf(held: readonly HeldRow[]): Holding[] {
-  return [...groupBy(held, (row) => row.buyer_id)].map(([buyerId, rows]) => ({
+  return [...groupBy(held, (row) => row.buyer_id)].map(([buyerId, ofBuyer]) => ({
     buyerId,
-    orders: rows.map(heldOrder).sort((a, b) => (a.orderId < b.orderId ? -1 : 1)),
+    orders: ofBuyer.map(heldOrder).sort((a, b) => (a.orderId < b.orderId ? -1 : 1)),
   }));
 }
 
@@ -236,6 +236,6 @@ function withoutLastBuyer(page: HeldRow[]): HeldRow[] {
   return page.filter((row) => row.buyer_id !== last);
 }
 
-function heldOrder({ order_id, quantity, idempotency_key }: HeldRow) {
+function heldOrder({ order_id, quantity, idempotency_key }: HeldRow): HeldOrder {
   return { orderId: order_id, quantity, key: idempotency_key ?? '', seq: 0 };
 }

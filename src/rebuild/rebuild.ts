@@ -61,12 +61,14 @@ export interface Witness {
 
 export const NO_WITNESS: Witness = { newest: [], rejected() {}, ordersLost() {} };
 
+type OnProgress = (progress: RebuildProgress) => void;
+
 export interface RebuildOptions {
   /** The buyers' records of the next generation. Missing: they are loaded while buyers wait. */
   readonly draft?: Draft | undefined;
   /** The sale, which is closed, is archived. Missing: it is built again, unless it is archived already. */
   readonly archive?: Author | undefined;
-  readonly progress?: (progress: RebuildProgress) => void;
+  readonly progress?: OnProgress;
 }
 
 /** The author of the ledger's row when an archived sale leaves the backend once more. */
@@ -88,7 +90,7 @@ export async function rebuildSale(
   if ((witness.generation ?? before.generation) !== before.generation) {
     throw new StaleGeneration(saleId, before.generation);
   }
-  // To finish a rebuild would publish the sale that is to leave.
+  // An archive never finishes an earlier rebuild: that would publish the sale, which is to leave.
   const loadedUpTo = archive ? undefined : await loadedByUnfinished(db, backend, before, witness);
   if (loadedUpTo !== undefined) {
     const loadedBuyers = await loadAndPublish(db, backend, before, loadedUpTo, progress);
@@ -96,18 +98,9 @@ export async function rebuildSale(
   }
   // A sale that was never built has no logs and no orders.
   const isNew = before.generation === 0;
-  let salvagedOrders = 0;
-  let heads: Salvage['heads'] = [];
-  for (const logs of isNew ? [] : await logsOf(db, backend, before)) {
-    await backend.sales.freeze(saleId, logs.segments, logs.generation);
-    if (logs.isOfDeleted) continue;
-    const salvaged = await salvage(db, backend, before, logs, {
-      rejected: (rejection) => witness.rejected(rejection),
-      logsDone: (done) => progress({ step: 'salvage', done, total: logs.segments }),
-    });
-    salvagedOrders += salvaged.orders;
-    heads = salvaged.heads;
-  }
+  const { orders: salvagedOrders, heads } = isNew
+    ? NOTHING_SALVAGED
+    : await salvageAll(db, backend, before, witness, progress);
   const archiving = archive ?? (before.archivedAt && ARCHIVED_AGAIN);
   const { row, losses, hasErased } = await despiteDeadlocks(() =>
     nextGeneration(db, before, (trx) => lossesOf(trx, saleId, heads, witness), archiving),
@@ -123,13 +116,55 @@ export async function rebuildSale(
     await publishNew(db, backend, row, progress);
     return { generation: row.generation, salvagedOrders, loadedBuyers: 0 };
   }
-  await backend.sales.removeSegments({ saleId, generation: row.generation }, row.sale.segments, 'idle');
   // A draft names buyers who are erased now. Loading without it removes it from the backend.
-  const fits = draft?.segments === row.sale.segments && !hasErased;
-  const drafted = fits ? await finishDraft(db, backend, row, draft) : undefined;
+  const loadedBuyers = await buildNext(db, backend, row, hasErased ? undefined : draft, progress);
+  return { generation: row.generation, salvagedOrders, loadedBuyers };
+}
+
+const NOTHING_SALVAGED: Salvage = { orders: 0, heads: [] };
+
+/** Freezes the segments of all generations that the backend has, and salvages their logs. @returns the heads of the newest one */
+async function salvageAll(
+  db: Database,
+  backend: Backend,
+  before: SaleRow,
+  witness: Witness,
+  progress: OnProgress,
+): Promise<Salvage> {
+  const saleId = before.sale.id;
+  let salvagedOrders = 0;
+  let heads: Salvage['heads'] = [];
+  for (const logs of await logsOf(db, backend, before)) {
+    await backend.sales.freeze(saleId, logs.segments, logs.generation);
+    if (logs.isOfDeleted) continue;
+    const salvaged = await salvage(db, backend, before, logs, {
+      rejected: (rejection) => witness.rejected(rejection),
+      logsDone: (done) => progress({ step: 'salvage', done, total: logs.segments }),
+    });
+    salvagedOrders += salvaged.orders;
+    heads = salvaged.heads;
+  }
+  return { orders: salvagedOrders, heads };
+}
+
+/**
+ * Builds a later generation than the first: clears, loads and publishes it.
+ * @param draft is used only if it was made for as many segments
+ * @returns the number of loaded buyers
+ */
+async function buildNext(
+  db: Database,
+  backend: Backend,
+  row: SaleRow,
+  draft: Draft | undefined,
+  progress: OnProgress,
+): Promise<number> {
+  const { sale, generation } = row;
+  await backend.sales.removeSegments({ saleId: sale.id, generation }, sale.segments, 'idle');
+  const drafted = draft?.segments === sale.segments ? await finishDraft(db, backend, row, draft) : undefined;
   await loadSegments(backend, row, drafted && ((segment) => stampOf(drafted, segment)));
   const loadedBuyers = await loadAndPublish(db, backend, row, drafted ? AFTER_ALL_IDS : '', progress);
-  return { generation: row.generation, salvagedOrders, loadedBuyers: loadedBuyers + (drafted?.buyers ?? 0) };
+  return loadedBuyers + (drafted?.buyers ?? 0);
 }
 
 /**
@@ -264,7 +299,7 @@ async function loadAndPublish(
   backend: Backend,
   row: SaleRow,
   from: string,
-  progress: NonNullable<RebuildOptions['progress']>,
+  progress: OnProgress,
 ): Promise<number> {
   const buyers = await loadBuyers(db, backend, row, from, (done, total) =>
     progress({ step: 'load', done, total }),
@@ -277,12 +312,7 @@ async function loadAndPublish(
  * Publishes a sale that is loaded.
  * @throws StaleGeneration if a later generation has begun, or a surplus segment is there again
  */
-async function publish(
-  db: Database,
-  backend: Backend,
-  row: SaleRow,
-  progress: NonNullable<RebuildOptions['progress']>,
-): Promise<void> {
+async function publish(db: Database, backend: Backend, row: SaleRow, progress: OnProgress): Promise<void> {
   const { sale, generation } = row;
   progress({ step: 'publish', done: 0, total: 1 });
   const surplus = await backend.sales.olderSegments({ saleId: sale.id, generation }, sale.segments);
@@ -299,7 +329,7 @@ export async function publishNew(
   db: Database,
   backend: Backend,
   row: SaleRow,
-  progress: NonNullable<RebuildOptions['progress']> = () => {},
+  progress: OnProgress = () => {},
 ): Promise<void> {
   const { sale, generation } = row;
   progress({ step: 'publish', done: 0, total: 1 });

@@ -85,8 +85,9 @@ export async function salvage(
 }
 
 /**
- * The last entry that follows `saved` without a gap. After the salvage Postgres has all orders up to it, those too that it had before:
- * a node may have sent an order again that had ended meanwhile.
+ * The last entry that follows `saved` without a gap. After the salvage Postgres has all orders up to it. Its count says how many these
+ * are. A count of the orders that the salvage adds would be too small: the log may hold an order that Postgres had before, because a
+ * node has sent it again after it had ended.
  */
 function followed(saved: KnownEntry, entries: readonly LogEntry[]): KnownEntry {
   let last = saved;
@@ -103,7 +104,7 @@ interface Applied {
 /**
  * Applies orders in the same way as sync, which may be applying the same ones: orders first, the sale's row last. If Postgres
  * refuses them, perhaps because a sync was faster, they are applied one by one, under a lock on the row.
- * @param saved how many orders of the log Postgres has then for certain
+ * @param saved how many orders of the log Postgres certainly has afterwards
  */
 async function applyUnknown(db: Database, row: SaleRow, read: LogRead, saved: number): Promise<Applied> {
   try {
