@@ -61,7 +61,10 @@ export class QueueHead {
   #late = 0;
   /** By sale: the draw under way. */
   readonly #drawing = new Map<string, Promise<void>>();
-  /** By sale: the turn of all places before this rank has come. Those that are absent are ended round by round. */
+  /**
+   * By sale: the turn of all places before this rank has come, and absent ones among them are not ended yet. 0: all are. No entry: this
+   * head has not looked yet.
+   */
   readonly #turns = new Map<string, number>();
 
   constructor(options: QueueHeadOptions) {
@@ -140,12 +143,19 @@ export class QueueHead {
       return false;
     }
     const present = presenceSeconds === 0 ? EVERYBODY : await judgePresent(db, sale.id, presenceSeconds);
-    const settled = await settleOffers(db, sale.id);
-    const offers = row.state === 'open' ? mayOffer(state) : 0;
-    const { head, reach, lastNumber: last } = state;
-    const begun = row.state === 'open' ? settled : new Set<number>();
-    const places = { head, reach, last, begun };
-    const round = { saleId: sale.id, line, fit, present, free: { units: free, offers }, ...places };
+    const stillBegun = await settleOffers(db, sale.id);
+    const isOpen = row.state === 'open';
+    const round: RoundOf = {
+      saleId: sale.id,
+      line,
+      fit,
+      present,
+      free: { units: free, offers: isOpen ? mayOffer(state) : 0 },
+      head: state.head,
+      reach: state.reach,
+      last: state.lastNumber,
+      begun: isOpen ? stillBegun : new Set(),
+    };
     const begin = (numbers: readonly number[]) => beginOffers(db, state, numbers);
     const made = await offerUnits({ db, buy, events, begin }, round);
     if (made.offers > 0) await settleOffers(db, sale.id);
@@ -226,6 +236,7 @@ export class QueueHead {
   }
 }
 
+/** How many offers may be begun in this round, as far as operators and MAX_OFFERS allow. */
 function mayOffer({ isStopped, allowed, perMinute, pace }: QueueState): number {
   const most = isStopped ? allowed : perMinute === undefined ? MAX_OFFERS : Math.floor(pace);
   return Math.min(most, MAX_OFFERS);

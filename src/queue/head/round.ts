@@ -53,12 +53,12 @@ export interface RoundOf {
   readonly reach: number;
   /** Numbers of places whose offers were begun, and may not be made yet. The round changes it. */
   readonly begun: Set<number>;
-  /** The last rank that was given. */
+  /** The last number that was given, which is also the last rank. */
   readonly last: number;
 }
 
 export interface Done {
-  /** Begun now: made, or without an answer. */
+  /** Begun in this round: made, or without an answer. */
   readonly offers: number;
   readonly units: number;
 }
@@ -163,7 +163,7 @@ async function makeOffers(
   return { offers: begins, units, limited: left.size, delayed: delayed.length };
 }
 
-/** The outcome, unless it takes too long: then it is not known yet. */
+/** The outcome, or `unknown` if it takes longer than COMMIT_WAIT_MS: the purchase goes on. */
 function soon(outcome: Promise<Outcome>): Promise<Outcome> {
   return withTimeout(COMMIT_WAIT_MS, outcome).catch(() => ({ code: 'unknown' }));
 }
