@@ -26,9 +26,11 @@ const EXPIRE_EVERY_MS = 1_000;
 const LOCK_WAIT_MS = 500;
 /** While commits are slow, each batch of a hot sale locks it for longer, and the next batches wait in line. Its orders must expire too. */
 const MAX_LOCK_WAIT_MS = 2_000;
+/** How long pages leave out a sale that stayed locked. */
 const LEFT_OUT_MS = 30_000;
+/** Without due orders for so long after that, a sale counts as new. */
 const FORGET_MS = 60_000;
-/** After each page. With more, sales that stay locked would hold up the pages. */
+/** Locked sales that are waited for after each page. With more, they would hold up the next page. */
 const MAX_WAITS = 2;
 
 export interface ExpiryEvents {
@@ -92,20 +94,21 @@ export class Expiry {
       pageOrders,
       leftOut.map(([saleId]) => saleId),
     );
-    await this.#expired(page);
+    await this.#finish(page);
     for (const [saleId, orderIds] of [...page.locked].slice(0, MAX_WAITS))
-      if (!signal.aborted) await this.#await(saleId, orderIds);
+      if (!signal.aborted) await this.#expireLocked(saleId, orderIds);
     const found = [...page.locked.values()].reduce((sum, ids) => sum + ids.length, page.orderIds.length);
     return found === pageOrders;
   }
 
-  async #await(saleId: string, orderIds: readonly string[]): Promise<void> {
+  /** Expires these orders when their sale is free. If it stays locked, pages leave it out for a while. */
+  async #expireLocked(saleId: string, orderIds: readonly string[]): Promise<void> {
     const { db, events, leftOutMs = LEFT_OUT_MS } = this.#options;
     const waitMs = this.#stuck.get(saleId)?.waitMs ?? LOCK_WAIT_MS;
     const expired = await expireInSale(db, saleId, orderIds, waitMs);
     if (expired) {
       this.#stuck.delete(saleId);
-      return this.#expired(expired);
+      return this.#finish(expired);
     }
     const leftOutUntilMs = monotonicMs() + leftOutMs;
     this.#stuck.set(saleId, {
@@ -120,7 +123,8 @@ export class Expiry {
     events.failed({ error });
   }
 
-  async #expired({ orderIds, dueSince }: ExpiredOrders): Promise<void> {
+  /** Reports committed orders, and returns their units. */
+  async #finish({ orderIds, dueSince }: ExpiredOrders): Promise<void> {
     if (dueSince === undefined) return;
     const { db, backend, events } = this.#options;
     events.expired({ orders: orderIds.length, overdueMs: Math.max(0, Date.now() - dueSince.getTime()) });
