@@ -53,7 +53,9 @@ export interface StraySearch {
 /** @throws StaleGeneration if the sale is rebuilt meanwhile */
 export async function findStrays(db: Database, backend: Backend, { row }: Truth): Promise<StraySearch> {
   const { sale, generation } = row;
-  const [strays, unreadable, faults] = [[] as Stray[], new Set<string>(), [] as string[]];
+  const strays: Stray[] = [];
+  const unreadable = new Set<string>();
+  const faults: string[] = [];
   const segments = Array.from({ length: sale.segments }, (_, segment) => segment);
   await pLimit(PARALLEL_SEGMENTS).map(segments, async (segment) => {
     const search = new SegmentSearch(db, backend, { saleId: sale.id, segment, generation }, sale.segments);
@@ -89,10 +91,10 @@ class SegmentSearch {
 
   async *pages(): AsyncGenerator<{ strays: Stray[]; unreadable: string[] }> {
     const { segment } = this.#ref;
-    let page = '';
+    let from = '';
     do {
-      const { holdings, next } = await this.#backend.audits.records(this.#ref, page);
-      page = next;
+      const { holdings, next } = await this.#backend.audits.records(this.#ref, from);
+      from = next;
       const unreadable = holdings.filter(({ fault }) => fault !== undefined);
       const misplaced = new Set(holdings.filter((holding) => this.#isMisplaced(holding)));
       // The engine never writes such records, unless the sale was rebuilt meanwhile with other segments: `recall`
@@ -107,7 +109,7 @@ class SegmentSearch {
       const recorded = holdings.filter((holding) => !misplaced.has(holding)).flatMap(ordersOf);
       for (const chunk of chunksOf(recorded, LOOKED_UP_ORDERS)) strays.push(...(await this.#examine(chunk)));
       yield { strays, unreadable: unreadable.map(({ buyerId }) => buyerId) };
-    } while (page !== '');
+    } while (from !== '');
   }
 
   #isMisplaced({ buyerId, orders }: Holding): boolean {

@@ -32,7 +32,10 @@ import { judgeMissing, judgeUnrecorded, missingRecords, unrecordedOrders } from 
 import { judgeStrays } from './stray-findings.ts';
 import { changesSince, readTruth } from './truth.ts';
 
-/** While the sale changes, everything is read again, at most this often, until every log has been counted once. */
+/**
+ * While the sale changes, everything is read again, at most this often, until every log has been counted once. Looks during a rebuild
+ * do not count: REBUILD_WAIT_MS bounds those.
+ */
 const MAX_LOOKS = 10;
 const MAX_SUPPLY_READS = 5;
 /** Pause before the look that must find a fault again. */
