@@ -11,7 +11,7 @@ import pLimit from 'p-limit';
 import type { Backend } from '../engine/contract.ts';
 import { StaleGeneration } from '../engine/errors.ts';
 import { homeSegment } from '../engine/sale/home-segment.ts';
-import { counted } from '../lib/counted.ts';
+import { counted, countedAre } from '../lib/counted.ts';
 import type { RecoveryReport } from '../operations/recover-operations.ts';
 import type { Cause, Repair, VerifyReport } from '../operations/verify-report.ts';
 import { applyReturns } from '../orders/returns.ts';
@@ -41,16 +41,17 @@ export interface RepairStores {
 export async function repairSale(stores: RepairStores, saleId: string): Promise<VerifyReport> {
   const { findings } = await examine(stores.db, stores.backend, saleId);
   const repairs: Repair[] = [];
-  let isRefused = false;
+  // After a counter was not corrected, no other segment may get units.
+  let mayNotGetUnits = false;
   for (const finding of inOrder(findings)) {
     const repair: Repair | undefined =
-      isRefused && getsUnits(finding.repair)
+      mayNotGetUnits && getsUnits(finding.repair)
         ? {
             cause: finding.cause,
-            ...undone(`left alone: ${finding.what}. Another segment was not corrected`),
+            ...undone(`left alone, because another segment was not corrected: ${finding.what}`),
           }
         : await repairFinding(stores, saleId, finding);
-    isRefused ||= finding.repair?.kind === 'counter' && repair?.done === false;
+    mayNotGetUnits ||= finding.repair?.kind === 'counter' && repair?.done === false;
     if (repair && !repairs.some(({ what }) => what === repair.what)) repairs.push(repair);
   }
   await reopen(stores.backend, saleId);
@@ -157,9 +158,8 @@ async function carryOut(stores: RepairStores, saleId: string, step: RepairStep):
     case 'counter': {
       const { segment, field, off } = step;
       const isDone = await backend.audits.correct({ ...ref, segment }, field, off);
-      const what = `units ${field} of segment ${segment}`;
       if (!isDone) return undone(`left alone: the counters of segment ${segment} have changed meanwhile`);
-      return done(`set ${what} to the value that the other counters give`);
+      return done(`set units ${field} of segment ${segment} to the value that the other counters give`);
     }
     case 'records':
       return done(
@@ -209,6 +209,6 @@ function rebuiltText({ generation, salvagedOrders, losses }: RecoveryReport): st
   if (salvagedOrders === undefined)
     return `generation ${generation} was built from Postgres by another process meanwhile`;
   const lost = losses.reduce((sum, { orders }) => sum + orders, 0);
-  const missing = lost === 0 ? '' : `; ${counted(lost, 'order')} at least lost for good`;
+  const missing = lost === 0 ? '' : `; at least ${countedAre(lost, 'order')} lost for good`;
   return `built generation ${generation} from Postgres, ${counted(salvagedOrders, 'order')} saved from the logs${missing}`;
 }
