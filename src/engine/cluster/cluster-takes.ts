@@ -158,7 +158,10 @@ export class ClusterTakes implements TakeStore {
       if (error instanceof StaleGeneration) return undefined;
       if (error instanceof NotExecuted || error instanceof BackendCorrupt) throw error;
       const why = error instanceof Error ? error.message : String(error);
-      throw new NotExecuted(`nothing was taken, units could not be moved: ${why}`, error);
+      throw new NotExecuted(
+        `nothing was taken, because no units could be moved to the segment: ${why}`,
+        error,
+      );
     }
   }
 

@@ -21,26 +21,25 @@ export class Refill {
   }
 
   /**
-   * Moves units to the segment that needs them, from segments whose servers answer. @returns the units left before,
-   * not proven
-   * @throws StaleGeneration; NotExecuted if a server does not answer and the others have less than the smallest order
-   * needs
+   * Moves units to the segment that needs them, from segments whose servers answer.
+   * @returns the units that were left in the sale before: an upper bound, because the segments are not read at one instant
+   * @throws StaleGeneration; NotExecuted if a server does not answer and the others have fewer units than the smallest order needs
    */
   async run(sale: GenerationRef, segments: number, want: Want): Promise<Stock> {
     const [epoch, first] = await Promise.all([this.#sight.epoch(sale), this.#sight.all(sale, segments)]);
     let sights = first;
     if (await this.#finishOthers(sale, sights)) sights = await this.#sight.all(sale, segments);
-    // A donor gives no units while a transfer out of it is open.
+    // A segment gives no units while a transfer out of it is open. The receiver's own units count nevertheless.
     const lefts = sights.map((sight, segment) =>
       !sight || (segment !== want.receiver && isStuck(sight, sights)) ? 0 : sight.left,
     );
     const seen = lefts.reduce((sum, left) => sum + left, 0);
-    const complete = sights.every((sight) => sight !== undefined);
-    if (!complete && seen < want.least) {
+    const isComplete = sights.every((sight) => sight !== undefined);
+    if (!isComplete && seen < want.least) {
       throw new NotExecuted('a server of the cluster does not answer, and the others have too few units');
     }
     await this.#move(sale, planRefill(lefts, want));
-    return { total: complete ? seen : UNKNOWN_TOTAL, epoch };
+    return { total: isComplete ? seen : UNKNOWN_TOTAL, epoch };
   }
 
   /**

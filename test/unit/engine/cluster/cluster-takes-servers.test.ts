@@ -285,7 +285,7 @@ describe('after a refill', () => {
     const failing = cluster({ refilling: () => Promise.reject(bug) });
     await expect(failing.takes.refillAndTake(BATCH, 2)).rejects.toMatchObject({
       code: 'not_executed',
-      message: 'nothing was taken, units could not be moved: a bug',
+      message: 'nothing was taken, because no units could be moved to the segment: a bug',
       cause: bug,
     });
     const hanging = cluster({ refilling: () => new Promise(() => {}) });
