@@ -155,7 +155,7 @@ export class Engine {
     return sale && this.#lookup.ask(sale.homeOf(buyerId), buyerId);
   }
 
-  /** Purchases queued per lane, for the metrics. */
+  /** By sale, for the metrics: purchases that are queued in its lanes or parked, and those that wait for their commit. */
   *laneDepths(): Generator<{ saleId: string; queued: number; waiting: number }> {
     for (const { record, lanes, parked } of this.#sales.values()) {
       let [queued, waiting] = [parked, 0];
