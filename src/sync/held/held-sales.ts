@@ -36,11 +36,14 @@ export class HeldSales {
   readonly #teller: WatermarkTeller;
   readonly #hints: Hints;
   readonly #logs = new Map<string, SaleLog>();
-  /** The last SaleLog of each released sale. The next one of the sale takes over what was seen in the logs. */
+  /**
+   * The last SaleLog of each released sale, until the sale is taken over again, another sync has it, or it is finished. Its next
+   * SaleLog takes over what was seen in the logs.
+   */
   readonly #past = new Map<string, SaleLog>();
   readonly #rebuilds: Rebuilds;
   readonly #leftAloneUntil = new Map<string, number>();
-  /** Closed sales whose logs are drained: they need no lock. */
+  /** Closed sales whose logs are drained: they need no lock. An id stays after the sale is archived or deleted. */
   readonly #finished = new Set<string>();
 
   constructor(stores: SyncStores, teller: WatermarkTeller, hints: Hints) {
