@@ -61,6 +61,8 @@ export type DeletionOutcome<Of extends Name> =
 export interface SaleQuery {
   /** Missing: every state. */
   readonly state?: Sale['state'] | undefined;
+  /** Whether archived sales are left out, are in the list too, or are the only ones. Missing: left out. */
+  readonly archived?: 'exclude' | 'include' | 'only' | undefined;
   readonly after?: string | undefined;
   /** 1 to 1,000. Default: 100. */
   readonly limit?: number | undefined;
@@ -81,9 +83,9 @@ export interface PlaceQuery {
 }
 export type PayType = Operations['payOrder']['body']['payType'];
 
-/** Limits for one request. A node abandons an operation after 40 s, and a verification after 10 minutes. */
+/** Limits for one request. A node abandons an operation after 40 s, and a verification or the begin of a deletion after 10 minutes. */
 const ATTEMPT_MS = 45_000;
-const VERIFY_MS = 610_000;
+const LONG_ATTEMPT_MS = 610_000;
 const READS = { repeatable: true, changes: false };
 const REPEATABLE = { repeatable: true, changes: true };
 /** A second request would make the change twice, or its answer would not tell whether the first one made it. */
@@ -134,7 +136,8 @@ export class OperatorClient {
     reason?: string,
     options?: CallOptions,
   ): Promise<DeletionOutcome<'deleteSale'>> {
-    return this.#deletion('deleteSale', saleId, { ...ONCE, query: { orders, reason } }, options);
+    const how = { ...ONCE, query: { orders, reason }, attemptMs: LONG_ATTEMPT_MS };
+    return this.#deletion('deleteSale', saleId, how, options);
   }
 
   /** The newest deletion of a sale with this id. */
@@ -152,7 +155,7 @@ export class OperatorClient {
       'verify',
       { saleId },
       { repair },
-      { ...REPEATABLE, attemptMs: VERIFY_MS },
+      { ...REPEATABLE, attemptMs: LONG_ATTEMPT_MS },
       options,
     );
     return outcomeOf(answer, (report: VerifyReport) => ({ code: 'found', report }));

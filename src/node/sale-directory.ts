@@ -136,7 +136,11 @@ export class SaleDirectory implements Directory {
     if (reading) return reading;
     const begun = this.#readNow(saleId);
     this.#reading.set(saleId, begun);
-    const forget = () => void setTimeout(() => this.#reading.delete(saleId), REFRESH_MS).unref();
+    const end = () => {
+      // A change that was announced meanwhile has begun another read.
+      if (this.#reading.get(saleId) === begun) this.#reading.delete(saleId);
+    };
+    const forget = () => void setTimeout(end, REFRESH_MS).unref();
     begun.then(forget, forget);
     return begun;
   }

@@ -50,6 +50,7 @@ export class WorkerLeases {
   #timer: NodeJS.Timeout | undefined;
   readonly #clockTimer: NodeJS.Timeout;
   #renewing = false;
+  #isReleased = false;
   #listener: (end: LeaseEnd) => void = () => {};
   #tellLost!: (error: Error) => void;
   /** Resolves with the reason if another node holds one of the numbers. None of them may be used any more. */
@@ -108,6 +109,7 @@ export class WorkerLeases {
    * holder has named.
    */
   async release(): Promise<void> {
+    this.#isReleased = true;
     clearTimeout(this.#timer);
     clearInterval(this.#clockTimer);
     await this.#db.raw(
@@ -135,6 +137,8 @@ export class WorkerLeases {
     this.#renewing = true;
     const renewed = await this.#renew().catch(() => undefined);
     this.#renewing = false;
+    // The numbers were returned meanwhile.
+    if (this.#isReleased) return;
     if (renewed !== undefined) this.#listener(this.#end);
     // A number that another node holds does not come back: the node must restart and lease others.
     if (renewed === false) this.#tellLost(new StockadeError('lease_lost', LOST));

@@ -112,7 +112,8 @@ export class Applier {
     for (const { from, to, entries } of batch.slices) {
       this.#sales.held(from.saleId)?.applied(to, entries.at(-1)!.ordersSoFar);
     }
-    const oldestMs = Date.now() - takenAtMs(batch.slices[0]!.entries[0]!.tail);
+    const takenFirstAtMs = Math.min(...batch.slices.map(({ entries }) => takenAtMs(entries[0]!.tail)));
+    const oldestMs = Date.now() - takenFirstAtMs;
     const { events } = this.#stores;
     events.applied({ orders: batch.orders, oldestMs, tookMs: monotonicMs() - began });
     events.committed?.({ ...batch, beganMs: began, rejected });

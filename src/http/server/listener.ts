@@ -14,8 +14,11 @@ export interface Listener {
   drain(graceMs: number): Promise<void>;
 }
 
-/** Connections are closed only after this time without a request: one may be on its way on a connection that looks idle. */
-const QUIET_MS = 100;
+/**
+ * Connections are closed only after this time without a request: one may be on its way on a connection that looks idle. It is as long as
+ * a request from another continent takes, or one of a busy client.
+ */
+const QUIET_MS = 250;
 
 /** A server that listens, as `listenerOf` needs it. */
 export interface Listening {

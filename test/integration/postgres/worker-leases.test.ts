@@ -146,6 +146,35 @@ describe('a lease', () => {
     expect(query).toHaveBeenCalledOnce();
   });
 
+  test('that is returned during a renewal is not lost, and not renewed again', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date'] });
+    const leases = await take(1);
+    let go = () => {};
+    const held = new Promise<void>((resolve) => {
+      go = resolve;
+    });
+    const raw = db.raw.bind(db);
+    const asked = vi.spyOn(db, 'raw').mockImplementationOnce((async (...args: Parameters<typeof raw>) => {
+      await held;
+      return raw(...args);
+    }) as never);
+    vi.advanceTimersByTime(RENEWAL_MS);
+    expect(asked).toHaveBeenCalledOnce();
+    await leases.release();
+    let isLost = false;
+    void leases.lost.then(() => {
+      isLost = true;
+    });
+    go();
+    await asked.mock.results[0]!.value;
+    // Later than the reaction to the renewal.
+    await db.raw('SELECT 1');
+    expect(isLost).toBe(false);
+    const before = asked.mock.calls.length;
+    vi.advanceTimersByTime(RENEWAL_MS);
+    expect(asked.mock.calls.length).toBe(before);
+  });
+
   test('that ran out is renewed, if no other node has its numbers', async () => {
     const { first, renewed } = await renewal(() => age(2 * 3_600));
     expect(renewed.wallMs).toBeGreaterThanOrEqual(first.wallMs + RENEWAL_MS);

@@ -2,6 +2,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import type { Watermark } from '../../../src/engine/contract.ts';
+import { takenAtMs } from '../../../src/engine/order-id.ts';
 import { Applier, type ApplierOptions } from '../../../src/sync/applier.ts';
 import type { Batch } from '../../../src/sync/apply/batch.ts';
 import type { WatermarkTeller } from '../../../src/sync/apply/watermark-teller.ts';
@@ -34,6 +35,7 @@ function begun() {
   const statements: Statement[] = [];
   const released: string[] = [];
   const announced: number[] = [];
+  const applied: { readonly oldestMs: number }[] = [];
   const log = { reading() {}, applied() {} };
   const db = {
     raw: () => new Promise<void>((resolve, reject) => void statements.push({ resolve, reject })),
@@ -50,12 +52,12 @@ function begun() {
     },
   };
   const applier = new Applier(
-    { db, events: { applied() {} }, batchRows: BATCH_ROWS } as unknown as ApplierOptions,
+    { db, events: { applied: (batch: (typeof applied)[number]) => void applied.push(batch) }, batchRows: BATCH_ROWS } as unknown as ApplierOptions,
     teller as unknown as WatermarkTeller,
     sales as unknown as HeldSales,
     () => {},
   );
-  return { applier, statements, released, announced };
+  return { applier, statements, released, announced, applied };
 }
 
 /** Whether another batch may start: what `begin` has returned is resolved. */
@@ -66,6 +68,15 @@ function turnOf(begun: Promise<void>) {
   });
   return turn;
 }
+
+test('the lag is that of the oldest order, whichever sale it is of', async () => {
+  const { applier, statements, applied } = begun();
+  const [newer, older] = [batchAt(4_294_967_296 * 2), batchAt(1)];
+  void applier.begin({ slices: [...newer.slices, ...older.slices], orders: 2 });
+  statements[0]!.resolve();
+  await applier.settled();
+  expect(applied[0]!.oldestMs).toBeCloseTo(Date.now() - takenAtMs(tailAt(1)), -3);
+});
 
 test('another sync has applied a batch: the sale is released, and the loop does not fail', async () => {
   const { applier, statements, released, announced } = begun();

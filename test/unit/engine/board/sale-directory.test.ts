@@ -12,14 +12,24 @@ const EPOCH = 3;
 let events: BackendEvents;
 let board: Board;
 let directory: SaleDirectory;
+let reads: number;
+/** What a read waits for. */
+let answers: Promise<void>;
 
 beforeEach(async () => {
   freezeTime();
   board = new Board(4);
+  reads = 0;
+  answers = Promise.resolve();
   const backend = {
     sales: {
-      read: async (id: string) => ({ sale: aSale({ id }), state: 'open', generation: 1, epoch: EPOCH }),
+      read: async (id: string) => {
+        reads++;
+        await answers;
+        return { sale: aSale({ id }), state: 'open', generation: 1, epoch: EPOCH };
+      },
     },
+    takes: { hint() {} },
     subscribe: async (added: BackendEvents) => {
       events = added;
       return async () => {};
@@ -43,4 +53,23 @@ test('a reconnection reopens all sales on the board, because a backend that lost
   // Observations from now on count.
   board.close(slots[0]!, EPOCH, monotonicMs());
   expect(slots.map((slot) => board.isSoldOut(slot))).toEqual([true, false]);
+});
+
+test('the end of a read leaves alone the one that a change has begun meanwhile', async () => {
+  const gates: (() => void)[] = [];
+  const nextRead = () => {
+    answers = new Promise((resolve) => void gates.push(resolve));
+    return directory.refresh('sale-a', 1);
+  };
+  const first = nextRead();
+  events.saleChanged!('sale-a');
+  const second = nextRead();
+  expect(reads).toBe(2);
+  gates[0]!();
+  await first;
+  await vi.advanceTimersByTimeAsync(1_000);
+  const third = directory.refresh('sale-a', 1);
+  expect(reads).toBe(2);
+  gates[1]!();
+  expect(await third).toBe(await second);
 });
