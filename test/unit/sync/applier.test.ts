@@ -52,7 +52,11 @@ function begun() {
     },
   };
   const applier = new Applier(
-    { db, events: { applied: (batch: (typeof applied)[number]) => void applied.push(batch) }, batchRows: BATCH_ROWS } as unknown as ApplierOptions,
+    {
+      db,
+      events: { applied: (batch: (typeof applied)[number]) => void applied.push(batch) },
+      batchRows: BATCH_ROWS,
+    } as unknown as ApplierOptions,
     teller as unknown as WatermarkTeller,
     sales as unknown as HeldSales,
     () => {},

@@ -29,7 +29,7 @@ function serving(sale: Sale, segments: Record<number, Content>, record: Content 
     return [null, fields.map((field) => found[String(field)] ?? null)];
   };
   const scripts = {
-    setState: vi.fn<(...args: unknown[]) => Promise<unknown>>(async () => 1),
+    setState: vi.fn<(...args: unknown[]) => Promise<unknown>>(async () => 0),
     publishSale: vi.fn(async () => 1),
     removeSegments: vi.fn<(...args: unknown[]) => Promise<number | string>>(async () => 0),
     snapshot: vi.fn<(keys: string[]) => Promise<RawSnapshot[]>>(),
@@ -61,7 +61,7 @@ describe('the state of a sale on a cluster', () => {
     const { sales, scripts } = serving(sale, { 0: inState(usual), 1: inState(state) });
     if (isPossible) {
       await sales[change](opened);
-      const rules = { rules: rulesOf(sale), limit: sale.perBuyerLimit };
+      const rules = { rules: rulesOf(sale), limit: sale.perBuyerLimit, revision: 0 };
       expect(scripts.setState.mock.calls).toEqual(
         [0, 1].map((segment) => [[keyOf(segment)], 3, 'open', rules, change === 'publish']),
       );
@@ -101,10 +101,23 @@ describe('the state of a sale on a cluster', () => {
 
   it('is not announced if a segment became stale meanwhile', async () => {
     const { sales, scripts } = serving(sale, { 0: inState('open'), 1: inState('open') });
-    scripts.setState.mockResolvedValueOnce(1).mockResolvedValueOnce('stale');
+    scripts.setState.mockResolvedValueOnce(0).mockResolvedValueOnce('stale');
     await expect(sales.setState(opened)).rejects.toThrow(StaleGeneration);
     expect(scripts.publishSale).not.toHaveBeenCalled();
   });
+
+  it.each([
+    [2, 7],
+    [7, 2],
+  ])(
+    'is not announced if a segment has that of a later revision: they have %i and %i',
+    async (...reached) => {
+      const { sales, scripts } = serving(sale, { 0: inState('open'), 1: inState('open') });
+      for (const revision of reached) scripts.setState.mockResolvedValueOnce(revision);
+      expect(await sales.setState({ ...opened, revision: 2 })).toBe(7);
+      expect(scripts.publishSale).not.toHaveBeenCalled();
+    },
+  );
 });
 
 it('segments are removed one by one, until a page has none', async () => {

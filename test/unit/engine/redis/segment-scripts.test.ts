@@ -518,40 +518,49 @@ describe('a draft', () => {
 describe('the record of a sale', () => {
   const RECORD: Hash = { generation: '4', state: 'open', definition: '{}', rules: 'r1', epoch: '6' };
   const TOMBSTONE: Hash = { generation: '4' };
-  const publish = [4, 'paused', '{"a":1}', 'r2'];
-  const published = { state: 'paused', definition: '{"a":1}', rules: 'r2' };
+  const change = [4, 'paused', '{"a":1}', 'r2', '', 5];
+  const publish = [4, 'paused', '{"a":1}', 'r2', 'publish', 5];
+  const published = { state: 'paused', definition: '{"a":1}', rules: 'r2', revision: '5' };
 
   it.each<[string, Stored, Args, unknown, object]>([
-    ['is published', {}, publish, 1, { sale: { generation: '4', ...published, epoch: '1' } }],
-    ['is changed', { sale: RECORD }, publish, 7, { sale: { ...published, epoch: '7' } }],
+    ['is published', {}, change, 1, { sale: { generation: '4', ...published, epoch: '1' } }],
+    ['is changed', { sale: RECORD }, change, 7, { sale: { ...published, epoch: '7' } }],
     [
-      'was changed since its segments were published',
-      { sale: RECORD },
-      [...publish, 'publish'],
+      'is changed by the same revision',
+      { sale: { ...RECORD, revision: '5' } },
+      change,
+      7,
+      { sale: { ...published, revision: undefined, epoch: '7' } },
+    ],
+    [
+      'has that of a later revision',
+      { sale: { ...RECORD, revision: '10' } },
+      change,
       7,
       { sale: { epoch: '7' } },
     ],
+    ['was changed since its segments were published', { sale: RECORD }, publish, 7, { sale: { epoch: '7' } }],
     [
       'is published in the next generation',
       { sale: { ...RECORD, generation: '3' } },
-      [...publish, 'publish'],
+      publish,
       7,
       { sale: { generation: '4', ...published, epoch: '7' } },
     ],
     [
       'is published in a later generation',
       { sale: { ...RECORD, generation: '3' } },
-      publish,
+      change,
       7,
       { sale: { generation: '4', ...published, epoch: '7' } },
     ],
-    ['stays in a later generation', { sale: { ...RECORD, generation: '5' } }, publish, 'stale', {}],
-    ['stays a tombstone of this generation', { sale: TOMBSTONE }, publish, 'stale', {}],
-    ['stays a tombstone of a later one', { sale: { generation: '5' } }, publish, 'stale', {}],
+    ['stays in a later generation', { sale: { ...RECORD, generation: '5' } }, change, 'stale', {}],
+    ['stays a tombstone of this generation', { sale: TOMBSTONE }, change, 'stale', {}],
+    ['stays a tombstone of a later one', { sale: { generation: '5' } }, change, 'stale', {}],
     [
       'replaces an older tombstone',
       { sale: { generation: '3', left: 'x' } },
-      publish,
+      change,
       1,
       { sale: { generation: '4', ...published, epoch: '1', left: null } },
     ],
@@ -789,11 +798,11 @@ it('takes from several segments are made each by itself', () => {
 
 describe('the state of all segments', () => {
   const COUNTERS = { supplied: '10', returned: '1', credited: '2', withdrawn: '0' };
-  const set = { state: 'paused', rules: 'r2', limit: '9' };
+  const set = { state: 'paused', rules: 'r2', limit: '9', revision: '5' };
 
   it.each<[string, Fields, string, string, unknown, object]>([
-    ['is set', {}, 'paused', '', 1, set],
-    ['is published', { state: 'loaded', loadedUpTo: '~' }, 'paused', 'publish', 1, set],
+    ['is set', {}, 'paused', '', 5, set],
+    ['is published', { state: 'loaded', loadedUpTo: '~' }, 'paused', 'publish', 5, set],
     [
       'is not published without buyers',
       { state: 'loaded', loadedUpTo: 'zoe' },
@@ -813,7 +822,7 @@ describe('the state of all segments', () => {
       { ...COUNTERS, supplied: null, returned: null, credited: null, withdrawn: null },
       'paused',
       '',
-      1,
+      5,
       { ...set, supplied: '10', returned: '0', credited: '0', withdrawn: '0' },
     ],
     [
@@ -821,16 +830,25 @@ describe('the state of all segments', () => {
       { supplied: null, withdrawn: null },
       'paused',
       '',
-      1,
+      5,
       { ...set, supplied: '10', withdrawn: '0' },
     ],
-    ['keeps all counters', { supplied: '99' }, 'paused', '', 1, set],
-    ['brings none without units left', { left: null, withdrawn: null }, 'paused', '', 1, set],
-    ['brings none without units taken', { taken: null, withdrawn: null }, 'paused', '', 1, set],
+    ['is not set where one has that of a later revision', { revision: '10' }, 'paused', '', 10, {}],
+    [
+      'is published whatever revision the segment had',
+      { state: 'loaded', loadedUpTo: '~', revision: '10' },
+      'paused',
+      'publish',
+      5,
+      set,
+    ],
+    ['keeps all counters', { supplied: '99' }, 'paused', '', 5, set],
+    ['brings none without units left', { left: null, withdrawn: null }, 'paused', '', 5, set],
+    ['brings none without units taken', { taken: null, withdrawn: null }, 'paused', '', 5, set],
   ])('%s', (_, fields, state, publish, reply, written) => {
     const good = segment(publish === '' ? {} : { state: 'loaded', loadedUpTo: '~' });
-    const args = [4, state, publish, 'r2', 9, '~'];
-    const isRefused = reply === 'stale';
+    const args = [4, state, publish, 'r2', 9, '~', 5];
+    const isRefused = reply !== 5;
     for (const keys of [
       ['s', 't'],
       ['t', 's'],
