@@ -120,7 +120,7 @@ export interface ChangeAuthor {
 
 /**
  * What operators do with sales. Each method rejects with UnknownSale if the sale does not exist, and with StoresAway or
- * OperationTimedOut if a store does not answer. Then a change may have been made: look at the sale before you repeat it.
+ * OperationTimedOut if a store does not answer. Then a change may have been made: check that before you repeat it.
  */
 export interface ShopSales {
   /** @throws InvalidInput with all faults at once, SaleExists, SaleDeleting */

@@ -2,7 +2,7 @@
 import { StockadeError } from '../engine/errors.ts';
 
 /** Added to the error of a change whose outcome is unknown. */
-const MAY_BE_DONE = 'the change may have been made: look at the sale before you repeat it';
+const MAY_BE_DONE = 'the change may have been made: check that before you repeat it';
 
 interface Circumstances {
   /** The operation was a change. */

@@ -36,7 +36,7 @@ describe('work that does not end', () => {
   test('may be a change that is made later: only then does the error say so', async () => {
     const { bounded } = operations(() => never, ['Redis']);
     await expect(bounded.change('tickets', { action: 'pause' }, BY)).rejects.toThrow(
-      'Redis does not answer; the change may have been made: look at the sale before you repeat it',
+      'Redis does not answer; the change may have been made: check that before you repeat it',
     );
     await expect(bounded.list()).rejects.toThrow(/^Redis does not answer$/);
   });
@@ -95,7 +95,7 @@ describe('work that fails', () => {
     expect(JSON.parse(reply.body)).toMatchObject({
       code: 'unavailable',
       detail:
-        'pause failed because the sale was being rebuilt; the change may have been made: look at the sale before you repeat it',
+        'pause failed because the sale was being rebuilt; the change may have been made: check that before you repeat it',
     });
     expect(isFault(error, reply)).toBe(false);
     expect(isFault(stale, failure(stale))).toBe(true);

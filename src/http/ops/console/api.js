@@ -62,7 +62,7 @@ async function send(method, path, body, signal) {
 }
 
 const noAnswer = (method) =>
-  method === 'GET' ? undefined : 'The change may have been made: look at the sale before you repeat it';
+  method === 'GET' ? undefined : 'The change may have been made: check that before you repeat it';
 
 async function problemOf(answer) {
   const status = answer.status;
