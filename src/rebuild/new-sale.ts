@@ -16,29 +16,38 @@ import { decodeSale, insertSale, type RawSale, type SaleRow } from '../sales/sal
 import { loadSegments } from './load.ts';
 import { publishNew } from './rebuild.ts';
 
-/** @returns `undefined` if a sale with this id exists, which is left unchanged */
-export function insertNewSale(db: Database, sale: Sale, author: Author): Promise<SaleRow | undefined> {
+/**
+ * @param after a generation of another sale with this id, which the backend had: the first one comes after it
+ * @returns `undefined` if a sale with this id exists, which is left unchanged
+ */
+export function insertNewSale(
+  db: Database,
+  sale: Sale,
+  author: Author,
+  after = 0,
+): Promise<SaleRow | undefined> {
   return db.transaction(async (trx) =>
-    (await insertSale(trx, sale, author)) ? beginFirstGeneration(trx, sale.id) : undefined,
+    (await insertSale(trx, sale, author)) ? beginFirstGeneration(trx, sale.id, after) : undefined,
   );
 }
 
 /**
- * The first generation comes after those of a deleted sale with the same id. A statement of its own: if the insert had to wait
+ * The first generation comes after those of a deleted sale with the same id, too. A statement of its own: if the insert had to wait
  * until that sale was gone, it could not see its generations.
  */
-async function beginFirstGeneration(trx: Knex.Transaction, saleId: string): Promise<SaleRow> {
+async function beginFirstGeneration(trx: Knex.Transaction, saleId: string, after: number): Promise<SaleRow> {
   const [begun] = await rows<RawSale>(
     trx,
     `WITH begun AS (
-       UPDATE sales SET generation = 1 + coalesce((SELECT max(generation) FROM deleted_sales d WHERE d.id = sales.id), 0)
+       UPDATE sales SET generation =
+         1 + greatest(?::integer, (SELECT max(generation) FROM deleted_sales d WHERE d.id = sales.id))
        WHERE id = ? RETURNING *
      ), cursors AS (
        INSERT INTO segment_cursors (sale_id, segment, generation)
        SELECT id, n, generation FROM begun, generate_series(0, segments - 1) AS n
      )
      SELECT * FROM begun`,
-    [saleId],
+    [after, saleId],
   );
   return decodeSale(begun!);
 }

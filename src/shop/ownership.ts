@@ -116,11 +116,16 @@ export class Ownership {
 
   /**
    * Call before a sale is created: removes a sale of the same id that another database has left in this backend. The caller
-   * holds the sale's lock: so no other process creates the sale meanwhile, or builds it.
+   * holds the sale's lock: so no other process creates the sale meanwhile, or builds it. The lock may be lost before the removal
+   * arrives. So it concerns earlier generations only, and the new sale begins after them.
+   * @returns the generation after which the sale must begin; 0 if there is nothing of such a sale
    */
-  async discardLeftover(saleId: string): Promise<void> {
-    if (!this.#mark || !(await this.#sales.read(saleId))) return;
-    if (!(await readSale(this.#db, saleId))) await this.#mark.discard(saleId);
+  async discardLeftover(saleId: string): Promise<number> {
+    const newest = (await this.#mark?.newestGeneration(saleId)) ?? 0;
+    if (newest === 0 || (await readSale(this.#db, saleId))) return 0;
+    if (!(await this.#sales.read(saleId))) return newest;
+    await this.#sales.archive({ saleId, generation: newest + 1 });
+    return newest + 1;
   }
 
   async adopt(): Promise<Adoption> {

@@ -147,8 +147,8 @@ export class SaleService implements SaleOperations {
       return false;
     }
     try {
-      await this.#ownership?.discardLeftover(sale.id);
-      const row = await insertNewSale(this.#db, sale, author);
+      const leftover = await this.#ownership?.discardLeftover(sale.id);
+      const row = await insertNewSale(this.#db, sale, author, leftover);
       if (!row) throw await this.#existing(sale.id);
       await buildNewSale(this.#db, this.#backend, row);
       return true;

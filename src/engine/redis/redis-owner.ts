@@ -1,6 +1,6 @@
 import type { RedisClient } from '../../redis/clients.ts';
 import type { Owner, OwnerMark, SaleStore } from '../contract.ts';
-import { corrupt } from './protocol/codec.ts';
+import { corrupt, decodeCount } from './protocol/codec.ts';
 import type { Keys } from './protocol/keys.ts';
 
 /** Above every generation of a sale. */
@@ -34,6 +34,13 @@ export class RedisOwner implements OwnerMark {
 
   async isUsed(): Promise<boolean> {
     return (await this.#redis.get(this.#keys.changes)) !== null;
+  }
+
+  async newestGeneration(saleId: string): Promise<number> {
+    const generation = await this.#redis.hget(this.#keys.sale(saleId), 'generation');
+    if (generation === null) return 0;
+    const segments = await this.#sales.olderSegments({ saleId, generation: AFTER_ALL_GENERATIONS }, 0);
+    return Math.max(decodeCount(generation), ...segments.map((segment) => segment.generation));
   }
 
   async discard(saleId: string): Promise<void> {

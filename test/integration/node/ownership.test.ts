@@ -13,13 +13,14 @@ import { LocalLocks } from '../../../src/postgres/sale-locks.ts';
 import { Ownership } from '../../../src/shop/ownership.ts';
 import { ProcessList } from '../../../src/shop/process-list.ts';
 import { SaleService } from '../../../src/shop/sale-service.ts';
-import { part } from '../../support/engine/intercept.ts';
+import { part, stallAt } from '../../support/engine/intercept.ts';
 import { RedisKeys } from '../../support/engine/redis-keys.ts';
 import { emptyDatabase, freshPrefix, redisUrl } from '../../support/fixtures.ts';
 import { LONG_TIMEOUTS } from '../../support/long-timeouts.ts';
 import { RedisCluster } from '../../support/servers/redis-cluster.ts';
 
 const FOREIGN = { code: 'foreign_stores' };
+const BY = { actor: 'tests', reason: '' };
 const RUNNING = { version: '0.0.0', settings: {} };
 
 interface House {
@@ -94,6 +95,7 @@ describe('a Redis without a mark', () => {
         read: () => real.read(),
         replace: (to) => real.replace(to),
         isUsed: () => real.isUsed(),
+        newestGeneration: (saleId) => real.newestGeneration(saleId),
         discard: (saleId) => real.discard(saleId),
         claim: async (by) => {
           if (++waiting === 2) bothFound();
@@ -261,8 +263,46 @@ describe('adopt', () => {
     const other = await aHouse();
     await other.ownership.adopt();
     await other.service.create(web(9), 'tests');
-    expect(await other.service.show('web')).toMatchObject({ remaining: 9, generation: 1 });
+    expect(await other.service.show('web')).toMatchObject({ remaining: 9, generation: 3 });
     expect(await other.service.verify('web')).toMatchObject({ ok: true });
+  });
+
+  test('a new sale stays although the removal of the one before it arrives late, from a process that has lost its lock', async () => {
+    await shop.ownership.claim();
+    await shop.service.create(web(5), 'tests');
+    const other = await aHouse();
+    await other.ownership.adopt();
+    const { stalled, goOn, before } = stallAt('sales.archive');
+    const owner = other.backend.owner!;
+    const slow = { ...partsOf(other.backend), sales: part(other.backend.sales, 'sales', before), owner };
+    // Locks of its own: Postgres has ended the session that had them.
+    const cutOff = new SaleService(other.db, slow, new LocalLocks(), start(other.db, slow));
+    const late = cutOff.create(web(9), 'tests').then(
+      () => 'created',
+      () => 'failed',
+    );
+    await stalled;
+    await other.service.create(web(9), 'tests');
+    const { generation } = await other.service.show('web');
+    const held = async () => (await keys.redis.keys(`${keyPrefix}{web*`)).sort();
+    const whole = await held();
+    goOn();
+    expect(await late).toBe('failed');
+    expect(await held()).toEqual(whole);
+    expect(await other.backend.sales.read('web')).toMatchObject({ state: 'open', generation });
+    expect(await other.service.verify('web')).toMatchObject({ ok: true });
+  });
+
+  test('a sale that another database has archived does not keep its id from a new sale', async () => {
+    await shop.ownership.claim();
+    await shop.service.create(web(5), 'tests');
+    await shop.service.change('web', { action: 'close' }, BY);
+    await shop.service.change('web', { action: 'archive' }, BY);
+    const other = await aHouse();
+    await other.ownership.adopt();
+    await other.service.create(web(9), 'tests');
+    expect(await other.service.verify('web')).toMatchObject({ ok: true });
+    expect(await other.service.show('web')).toMatchObject({ remaining: 9, generation: 3 });
   });
 
   test('moves a shop to another KEY_PREFIX, and back into this process', async () => {

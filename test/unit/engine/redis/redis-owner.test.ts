@@ -19,9 +19,16 @@ function marked(stored: Record<string, string> = {}) {
       expect([[], ['NX']]).toContainEqual(options);
       if (options.length === 0 || !keys.has(key)) keys.set(key, value);
     },
+    hget: async (key: string, field: string) => keys.get(`${key} ${field}`) ?? null,
     del: async (key: string) => done.push(['del', key]),
   };
-  const sales = { removeSegments: async (...args: unknown[]) => done.push(args) };
+  const sales = {
+    removeSegments: async (...args: unknown[]) => done.push(args),
+    olderSegments: async ({ saleId }: { saleId: string }, from: number) => {
+      expect(from).toBe(0);
+      return [7, 4].map((generation, segment) => ({ saleId, segment, generation }));
+    },
+  };
   const owner = new RedisOwner(
     redis as unknown as RedisClient,
     new Keys('p:'),
@@ -65,6 +72,19 @@ describe('the mark of the owner', () => {
 it('a Redis is used once a sale was changed there', async () => {
   expect(await marked().owner.isUsed()).toBe(false);
   expect(await marked({ 'p:changes': '1' }).owner.isUsed()).toBe(true);
+});
+
+describe('the newest generation of a sale', () => {
+  it.each([
+    ['3', 7],
+    ['9', 9],
+  ])('is that of its record, %s, or of a segment', async (generation, newest) => {
+    expect(await marked({ 'p:{s}:sale generation': generation }).owner.newestGeneration('s')).toBe(newest);
+  });
+
+  it('is 0 if there is neither a record nor a tombstone', async () => {
+    expect(await marked().owner.newestGeneration('s')).toBe(0);
+  });
 });
 
 it('a discarded sale loses its segments of all generations, and then its record', async () => {
