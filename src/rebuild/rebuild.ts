@@ -341,6 +341,9 @@ export async function publishNew(
 /**
  * Publishes the sale as its row says, and then applies what has changed in the row meanwhile: before the publication the
  * backend can't apply a pause or a change. The row is not locked, because a rebuild that stalls must not block orders.
+ *
+ * Changes may have cancelled each other out. Then the backend needs their revision all the same: the first of them may still arrive
+ * (sales/follow-state.ts). Nodes of version 0.1.0 raise no revision.
  */
 async function publishAsItIs(db: Database, backend: Backend, { sale, generation }: SaleRow): Promise<void> {
   const row = await readSale(db, sale.id);
@@ -355,5 +358,5 @@ async function publishAsItIs(db: Database, backend: Backend, { sale, generation 
   await backend.sales.publish(row);
   const now = await readSale(db, sale.id);
   const isSame = now?.state === row.state && isDeepStrictEqual(now.sale, row.sale);
-  if (!isSame) await followState(db, backend, sale.id);
+  if (!isSame || now.revision !== row.revision) await followState(db, backend, sale.id);
 }

@@ -16,6 +16,7 @@ import { rebuildSale } from '../../../src/rebuild/rebuild.ts';
 import { followState } from '../../../src/sales/follow-state.ts';
 import { readOpenMovements } from '../../../src/sales/ledger.ts';
 import { finishMovements, readOverdueSales } from '../../../src/sales/movements.ts';
+import { readSale, type SaleRow } from '../../../src/sales/sale-rows.ts';
 import { undoWithdrawal, withdraw } from '../../../src/sales/withdrawal.ts';
 import { SaleService } from '../../../src/shop/sale-service.ts';
 import { BY } from '../../support/author.ts';
@@ -129,6 +130,22 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
     const logs = [0, 1].map((segment) => ({ saleId: sale.id, segment, generation, seq: 0, tail: '' }));
     const read = await shop.backend.log.readLog(logs, 1);
     expect(read.map(({ head }) => head?.state)).toEqual(['paused', 'paused']);
+  });
+
+  test('a pause that ended before a rebuild published the sale stays ended, although it arrives late', async () => {
+    const sale = await shop.sell({ stock: 5, segments: 2 });
+    let paused: SaleRow | undefined;
+    const meeting = intercept(shop.backend, async (call) => {
+      if (call !== 'sales.publish' || paused) return;
+      const change = (action: 'pause' | 'resume') => shop.service.change(sale.id, { action }, BY);
+      await expect(change('pause')).rejects.toThrow(StaleGeneration);
+      paused = await readSale(shop.db, sale.id);
+      await expect(change('resume')).rejects.toThrow(StaleGeneration);
+    });
+    await rebuildSale(shop.db, meeting, sale.id);
+    expect(paused).toMatchObject({ state: 'paused' });
+    await shop.backend.sales.setState(paused!);
+    expect(await shop.backend.sales.read(sale.id)).toMatchObject({ state: 'open' });
   });
 
   test('if Postgres was set back, its state is that of the backend all the same, and so are later changes', async () => {
