@@ -8,8 +8,8 @@
  */
 
 import pLimit from 'p-limit';
-import type { Backend } from '../engine/contract.ts';
-import { StaleGeneration } from '../engine/errors.ts';
+import type { Backend, SegmentAudit } from '../engine/contract.ts';
+import { BackendCorrupt, StaleGeneration } from '../engine/errors.ts';
 import { homeSegment } from '../engine/sale/home-segment.ts';
 import { counted, countedAre } from '../lib/counted.ts';
 import type { RecoveryReport } from '../operations/recover-operations.ts';
@@ -30,6 +30,8 @@ import type { MissingRecord, RepairStep } from './repair-step.ts';
 import { examine } from './verify.ts';
 
 const PARALLEL_RECORDS = 8;
+/** How often records are restored again, because units came back meanwhile. */
+const MAX_ATTEMPTS = 5;
 
 export interface RepairStores {
   readonly db: Database;
@@ -162,23 +164,38 @@ async function carryOut(stores: RepairStores, saleId: string, step: RepairStep):
       return done(`set units ${field} of segment ${segment} to the value that the other counters give`);
     }
     case 'records':
-      return done(
-        `restored ${counted(await remember(stores, saleId, step.missing), 'order')} in buyers' records`,
-      );
+      return restore(stores, saleId, step.missing);
     case 'rebuild':
       return rebuild(stores.recoveries, saleId);
   }
 }
 
+/** If units come back to a segment at that moment, it refuses the orders. Then this begins again, with another lock. */
+async function restore(
+  stores: RepairStores,
+  saleId: string,
+  missing: readonly MissingRecord[],
+): Promise<Outcome> {
+  for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) {
+    const restored = await remember(stores, saleId, missing);
+    if (restored !== undefined) return done(`restored ${counted(restored, 'order')} in buyers' records`);
+  }
+  return undone("not all buyers' records were restored, because units kept coming back: repair it again");
+}
+
 /**
  * Restores records. The orders' rows are locked meanwhile, so an order can be returned only after its record has it again. The buyer
  * and the key are read again: the buyer may have been erased since the order was found missing.
+ *
+ * Postgres may end the session that has the lock, and what this process has sent may arrive after the order was returned. So the
+ * segments get the number of units that had come back to them, and refuse the order if more have come back since.
+ * @returns the number of restored orders; `undefined` if a segment has refused one
  */
 async function remember(
   { db, backend }: RepairStores,
   saleId: string,
   missing: readonly MissingRecord[],
-): Promise<number> {
+): Promise<number | undefined> {
   return db.transaction(async (trx) => {
     const live = await rows<MissingRecord & { generation: number; segments: number }>(
       trx,
@@ -189,12 +206,23 @@ async function remember(
        ORDER BY o.order_id FOR SHARE OF o`,
       [numbers(missing.map(({ orderId }) => orderId)), saleId],
     );
-    await pLimit(PARALLEL_RECORDS).map(live, ({ buyerId, generation, segments, ...order }) => {
+    if (live.length === 0) return 0;
+    const found = await backend.audits.audit(saleId, live[0]!.segments, live[0]!.generation);
+    const added = await pLimit(PARALLEL_RECORDS).map(live, ({ buyerId, generation, segments, ...order }) => {
       const ref = { saleId, segment: homeSegment(buyerId, segments), generation };
-      return backend.audits.remember(ref, { buyerId, orders: [{ ...order, seq: 0 }] });
+      const holding = { buyerId, orders: [{ ...order, seq: 0 }] };
+      return backend.audits.remember(ref, holding, returnedTo(found[ref.segment]!));
     });
-    return live.length;
+    return added.includes(false) ? undefined : live.length;
   });
+}
+
+/** Units that have come back to a segment. Of one that is missing, any number: it refuses the orders anyway. */
+function returnedTo(segment: SegmentAudit): number {
+  if (segment.found === 'sound') return segment.returned;
+  if (segment.found === 'nothing') return 0;
+  if (!segment.others) throw new BackendCorrupt(segment.fault);
+  return segment.others.returned;
 }
 
 async function rebuild(recoveries: Recoveries, saleId: string): Promise<Outcome> {

@@ -87,21 +87,34 @@ onEachBackend((stage) => {
     await sale.take([order]);
     const other = { orderId: '7', quantity: 1, key: '', seq: 0 };
     const holding = { buyerId: 'anna', orders: [{ ...order, seq: 0 }, other] };
-    for (let i = 0; i < 2; i++) await stage.backend.audits.remember(sale.ref(), holding);
+    for (let i = 0; i < 2; i++)
+      expect(await stage.backend.audits.remember(sale.ref(), holding, 0)).toBe(true);
     expect(await sale.held('anna')).toEqual([
       { orderId: order.orderId, quantity: 1, key: 'k', seq: 1 },
       other,
     ]);
     expect(kinds(await sale.take([sale.order('anna')]))).toEqual(['limit']);
-    await stage.backend.audits.remember(sale.ref(), { buyerId: 'ben', orders: [{ ...other, orderId: '8' }] });
+    const another = { buyerId: 'ben', orders: [{ ...other, orderId: '8' }] };
+    await stage.backend.audits.remember(sale.ref(), another, 0);
     expect(await sale.held('ben')).toHaveLength(1);
+  });
+
+  it('adds no order to a record after units have come back to the segment', async () => {
+    const sale = await stage.load({ stock: 10, perBuyerLimit: 2 });
+    const order = sale.order('anna');
+    await sale.take([order]);
+    await sale.compensate(order);
+    const holding = { buyerId: 'anna', orders: [{ ...order, seq: 0 }] };
+    expect(await stage.backend.audits.remember(sale.ref(), holding, 0)).toBe(false);
+    expect(await sale.held('anna')).toEqual([]);
+    expect(await stage.backend.audits.remember(sale.ref(), holding, 1)).toBe(true);
   });
 
   it.each([{ generation: 2 }, { segment: 1 }])('changes nothing at %o', async (other) => {
     const sale = await stage.load();
     const ref = { ...sale.ref(), ...other };
     await expect(stage.backend.audits.correct(ref, 'left', 1)).rejects.toThrow(StaleGeneration);
-    await expect(stage.backend.audits.remember(ref, { buyerId: 'anna', orders: [] })).rejects.toThrow(
+    await expect(stage.backend.audits.remember(ref, { buyerId: 'anna', orders: [] }, 0)).rejects.toThrow(
       StaleGeneration,
     );
   });

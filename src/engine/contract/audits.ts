@@ -64,8 +64,9 @@ export interface AuditStore {
    */
   correct(segment: SegmentRef, field: 'left' | 'supplied', off: number | undefined): Promise<boolean>;
   /**
-   * Adds the orders that are missing in the buyer's record. The caller makes sure that none of them is being
-   * returned. @throws StaleGeneration
+   * Adds the orders that are missing in the buyer's record. The caller makes sure by a lock that none of them is being returned.
+   * @param returned units that the segment had got back, read under that lock: the lock may be gone when the orders arrive
+   * @returns false, and nothing was added, if it has got more back since. @throws StaleGeneration
    */
-  remember(segment: SegmentRef, holding: Holding): Promise<void>;
+  remember(segment: SegmentRef, holding: Holding, returned: number): Promise<boolean>;
 }

@@ -42,10 +42,12 @@ export class MemoryAudits implements AuditStore {
     return true;
   }
 
-  async remember(ref: SegmentRef, { buyerId, orders }: Holding): Promise<void> {
+  async remember(ref: SegmentRef, { buyerId, orders }: Holding, returned: number): Promise<boolean> {
     const segment = this.#stock.published(ref);
+    if (segment.returned !== returned) return false;
     const held = segment.holding(buyerId).orders;
     const missing = orders.filter(({ orderId }) => !held.some((order) => order.orderId === orderId));
     segment.setHolding({ buyerId, orders: [...held, ...missing] });
+    return true;
   }
 }

@@ -14,6 +14,8 @@ import { type RawAudit, refuseStale, type Scripts } from './protocol/scripts.ts'
 
 /** Records read at a time. */
 const PAGE_RECORDS = 1_000;
+/** The reply of remember.lua if more units were given back since. */
+const RETURNED = 'returned';
 const FIELDS = [
   'state',
   'left',
@@ -58,9 +60,13 @@ export class RedisAudits implements AuditStore {
     return done === 1;
   }
 
-  async remember(ref: SegmentRef, { buyerId, orders }: Holding): Promise<void> {
+  async remember(ref: SegmentRef, { buyerId, orders }: Holding, returned: number): Promise<boolean> {
     const words = orders.map((order) => encodeRecord([order]));
-    refuseStale(await this.#scripts.remember(this.#keys.segment(ref), ref.generation, buyerId, words), ref);
+    const keys = this.#keys.segment(ref);
+    const reply = await this.#scripts.remember(keys, ref.generation, buyerId, words, returned);
+    if (reply === RETURNED) return false;
+    refuseStale(reply, ref);
+    return true;
   }
 }
 

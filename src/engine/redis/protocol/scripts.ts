@@ -267,11 +267,16 @@ export class Scripts {
   }
 
   /** `words`: the words of one buyer's record. */
-  remember(keys: SegmentKeys, generation: number, buyerId: string, words: readonly string[]) {
+  remember(
+    keys: SegmentKeys,
+    generation: number,
+    buyerId: string,
+    words: readonly string[],
+    returned: number,
+  ) {
     const { segment, buyers } = keys;
-    return this.#commands.remember(segment, buyers, generation, buyerId, ...words) as Promise<
-      number | string
-    >;
+    const args = [generation, buyerId, returned, ...words];
+    return this.#commands.remember(segment, buyers, ...args) as Promise<number | string>;
   }
 
   snapshot(segments: string[], generation: number) {

@@ -49,8 +49,8 @@ describe('a counter', () => {
 describe('a buyer’s record', () => {
   it('gets the orders that it lacks, and keeps the others once', async () => {
     segment.setHolding({ buyerId: 'anna', orders: [held('1'), held('2')] });
-    await audits.remember(REF, { buyerId: 'anna', orders: [held('2'), held('3')] });
-    await audits.remember(REF, { buyerId: 'ben', orders: [held('4')] });
+    await audits.remember(REF, { buyerId: 'anna', orders: [held('2'), held('3')] }, 0);
+    await audits.remember(REF, { buyerId: 'ben', orders: [held('4')] }, 0);
     expect(await audits.records(REF)).toEqual({
       holdings: [
         { buyerId: 'anna', orders: [held('1'), held('2'), held('3')] },

@@ -37,7 +37,7 @@ interface OnOne {
 /** Scripts on published segments; the arguments are those of a change that is made. */
 const ON_PUBLISHED: readonly OnOne[] = [
   { script: 'purchase/recall', keys: ['s', 'b'], args: [4, 'anna'] },
-  { script: 'change/remember', keys: ['s', 'b'], args: [4, 'anna', '9:1:2:'] },
+  { script: 'change/remember', keys: ['s', 'b'], args: [4, 'anna', 1, '9:1:2:'] },
   { script: 'change/give-back', keys: ['s'], args: [4, 5] },
   {
     script: 'purchase/refill',
@@ -599,9 +599,16 @@ describe('a buyer’s record', () => {
     ['has all', { anna: '9:1:2: 10:1:2:' }, ['10:1:2:', '9:1:0:'], 0, {}],
     ['keeps words that are none of ours', { anna: 'x' }, ['9:1:2:'], 1, { b: { anna: 'x 9:1:2:' } }],
   ])('%s again', (_, b, words, reply, written) => {
-    expect(run('change/remember', { s: segment(), b }, ['s', 'b'], [4, 'anna', ...words])).toEqual([
+    expect(run('change/remember', { s: segment(), b }, ['s', 'b'], [4, 'anna', 1, ...words])).toEqual([
       reply,
       written,
+    ]);
+  });
+
+  it('gets no order after units have come back', () => {
+    expect(run('change/remember', { s: segment(), b: {} }, ['s', 'b'], [4, 'anna', 0, '9:1:2:'])).toEqual([
+      'returned',
+      {},
     ]);
   });
 
