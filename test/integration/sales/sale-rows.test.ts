@@ -43,7 +43,14 @@ describe('a sale', () => {
     expect(await insertSale(shop.db, sale, BY)).toBe(true);
     const row = await readKnownSale(shop.db, sale.id);
     expect(row).toEqual({
-      ...{ sale, state: 'open', generation: 0, revision: 0, stock: sale.stock, liveOrders: expect.anything() },
+      ...{
+        sale,
+        state: 'open',
+        generation: 0,
+        revision: 0,
+        stock: sale.stock,
+        liveOrders: expect.anything(),
+      },
       ...{ createdAt: expect.any(Date), archivedAt: undefined },
     });
     const movements = 'SELECT action, units, actor, reason, applied_at IS NULL AS open FROM stock_movements';
