@@ -32,8 +32,12 @@ export async function orderOf(
   }
 }
 
+/** A change of the order or of the window locks the sale's row. So each step of the draw locks it, too. */
+const MAY_DRAW = "SELECT 1 FROM sales WHERE id = ? AND queue = 'draw' AND starts_at <= now() FOR SHARE";
+
 /**
- * Draws the places of a sale whose window has opened, unless another head does it, or the sale was given another order meanwhile.
+ * Draws the places of a sale whose window has opened, unless another head does it, or the sale was given another order or a later window
+ * meanwhile.
  * Ranks are others from now on, so what was told of the head begins again.
  * @returns `undefined` if nothing was drawn
  */
@@ -43,16 +47,17 @@ export async function makeDraw(
 ): Promise<{ readonly entries: number; readonly entriesHash: string } | undefined> {
   const [fixed] = await rows<{ entries: string }>(
     db,
-    'UPDATE queues SET entries = coalesce(entries, last_number) WHERE sale_id = ? AND seed = ? RETURNING entries::text',
-    [saleId, Buffer.from(draw.seed)],
+    `WITH of_draw AS (${MAY_DRAW})
+     UPDATE queues SET entries = coalesce(entries, last_number)
+     WHERE sale_id = ? AND seed = ? AND EXISTS (SELECT 1 FROM of_draw) RETURNING entries::text`,
+    [saleId, saleId, Buffer.from(draw.seed)],
   );
   if (!fixed) return undefined;
   const entries = Number(fixed.entries);
   const entriesHash = await hashEntries(db, saleId, draw.saltKey, entries);
-  // A change of the order locks the sale's row, and then looks whether the places were drawn. So this statement locks it, too.
   const drawn = await rows(
     db,
-    `WITH of_draw AS (SELECT 1 FROM sales WHERE id = ? AND queue = 'draw' FOR SHARE)
+    `WITH of_draw AS (${MAY_DRAW})
      UPDATE queues SET entries_hash = ?, drawn_at = now(), head = 0, reach = 0, hopeless_from = NULL
      WHERE sale_id = ? AND seed = ? AND entries = ? AND drawn_at IS NULL AND EXISTS (SELECT 1 FROM of_draw) RETURNING 1`,
     [saleId, entriesHash, saleId, Buffer.from(draw.seed), entries],

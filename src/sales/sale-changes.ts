@@ -157,6 +157,9 @@ async function setWindow(
        ends_at = CASE WHEN ? THEN ends_at ELSE ?::timestamptz END WHERE id = ?`,
     [keepsStart ? null : from!, keepsEnd, keepsEnd ? null : to!, sale.id],
   );
+  // A draw under way has fixed its entries. The draw of the new window has those who come until then, too.
+  if (!keepsStart)
+    await trx.raw('UPDATE queues SET entries = NULL WHERE sale_id = ? AND drawn_at IS NULL', [sale.id]);
   return {
     action: 'window',
     detail: { from: window(sale.startsAt, sale.endsAt), to: [from, to] },
