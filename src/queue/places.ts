@@ -12,7 +12,8 @@ import { type Database, rows } from '../postgres/database.ts';
 import { despiteDeadlocks } from '../postgres/deadlock.ts';
 import { LIVE } from '../postgres/live-orders.ts';
 import type { LeftReason, Place, PlaceState, PlaceWish } from './place.ts';
-import { MARK_GIVEN } from './presence.ts';
+import { IS_ABSENT, MARK_GIVEN } from './presence.ts';
+import { IS_SAME_QUEUE, type ReadQueue, sameQueue } from './queue-state.ts';
 
 interface RawPlace {
   sale_id: string;
@@ -173,26 +174,38 @@ export async function leaveQueue(
   return row && { place: placeOf(row), returned: row.returned ?? undefined };
 }
 
-/** Ends places that wait, because their turn has come and their buyers are absent. */
-export async function passOverAbsent(db: Database, saleId: string, passed: readonly Place[]): Promise<void> {
-  if (passed.length === 0) return;
-  await despiteDeadlocks(() =>
-    db.raw(
-      `UPDATE places SET state = 'left', reason = 'absent', ended_at = now()
-       WHERE sale_id = ? AND number = ANY (?::bigint[]) AND state = 'waiting'`,
-      [saleId, numbers(passed.map(({ number }) => number))],
+/**
+ * Ends places that wait, because their turn has come and their buyers are absent. Postgres compares that once more: the statement may come late,
+ * when a buyer is back, or when the ranks are others.
+ * @returns how many have left
+ */
+export async function passOverAbsent(
+  db: Database,
+  queue: ReadQueue,
+  passed: readonly Place[],
+): Promise<number> {
+  if (passed.length === 0) return 0;
+  const left = await despiteDeadlocks(() =>
+    rows(
+      db,
+      `UPDATE places p SET state = 'left', reason = 'absent', ended_at = now()
+       WHERE p.sale_id = ? AND p.number = ANY (?::bigint[]) AND p.state = 'waiting' AND ${IS_ABSENT}
+         AND EXISTS (SELECT 1 FROM queues WHERE ${IS_SAME_QUEUE}) RETURNING 1`,
+      [queue.saleId, numbers(passed.map(({ number }) => number)), ...sameQueue(queue)],
     ),
   );
+  return left.length;
 }
 
 /**
  * Ends places that wait, because their turn has come and their buyers may not hold as many units more. Postgres decides that: the
- * backend may still count units of an order that has ended, or that will be refused because its place was left.
+ * backend may still count units of an order that has ended, or that will be refused because its place was left. None leaves if the ranks are
+ * others by now.
  * @returns the numbers of the places that have left
  */
 export async function passOverLimited(
   db: Database,
-  saleId: string,
+  queue: ReadQueue,
   passed: readonly { readonly place: Place; readonly quantity: number }[],
 ): Promise<ReadonlySet<number>> {
   if (passed.length === 0) return new Set();
@@ -206,11 +219,13 @@ export async function passOverLimited(
      WHERE p.sale_id = ? AND p.number = n.number AND p.state = 'waiting' AND s.id = p.sale_id
        AND n.quantity + (SELECT coalesce(sum(h.quantity), 0)
          FROM (${held} AND o.one_per_buyer UNION ALL ${held} AND NOT o.one_per_buyer) AS h) > s.per_buyer_limit
+       AND EXISTS (SELECT 1 FROM queues WHERE ${IS_SAME_QUEUE})
      RETURNING p.number::text`,
       [
         numbers(passed.map(({ place }) => place.number)),
         numbers(passed.map(({ quantity }) => quantity)),
-        saleId,
+        queue.saleId,
+        ...sameQueue(queue),
       ],
     ),
   );

@@ -24,7 +24,18 @@ const PERIOD = periodOf('?');
  * Whether bits of this period count, as SQL. The next period is there if Postgres' clock was set back. Later ones come from a node that
  * did not know yet that `presenceSeconds` was raised: they would count for years.
  */
-const COUNTS = `period BETWEEN ${PERIOD} - 1 AND ${PERIOD} + 1`;
+const countsIn = (period: string) => `period BETWEEN ${period} - 1 AND ${period} + 1`;
+const COUNTS = countsIn(PERIOD);
+
+/**
+ * Whether the place of the row `p` is absent now, as SQL. The one who asks has read the bits before. It may have been frozen since, and the
+ * buyer may have come back.
+ */
+export const IS_ABSENT = `EXISTS (SELECT 1 FROM sales s JOIN queue_presence m ON m.sale_id = s.id AND m.period = ${MARK}
+    WHERE s.id = p.sale_id AND s.presence_seconds > 0 AND m.since < now() - 2 * s.presence_seconds * interval '1 second'
+      AND NOT EXISTS (SELECT 1 FROM queue_presence h WHERE h.sale_id = s.id AND h.page = (p.number - 1) / ${PAGE_PLACES}
+        AND h.${countsIn(periodOf('nullif(s.presence_seconds, 0)'))}
+        AND get_bit(h.present, ((p.number - 1) % ${PAGE_PLACES})::integer) = 1))`;
 
 /** The places whose bits are set. */
 export class PresentPlaces {
@@ -157,13 +168,19 @@ async function read(
   return new PresentPlaces(pages, !found.some((row) => row.is_complete));
 }
 
-/** Writes the mark if it is missing, and deletes the bits that do not count. @param presenceSeconds at least 1 */
+/**
+ * Writes the mark if it is missing, and deletes the bits that do not count. Does nothing if the sale has another `presenceSeconds` by now: under
+ * the old one, all bits of the new periods would seem not to count.
+ * @param presenceSeconds at least 1
+ */
 export async function tidyPresence(db: Database, saleId: string, presenceSeconds: number): Promise<void> {
   await db.raw(
-    `WITH gone AS (DELETE FROM queue_presence WHERE sale_id = ? AND period <> ${MARK} AND NOT ${COUNTS})
-     INSERT INTO queue_presence (sale_id, period, page, present) VALUES (?, ${MARK}, 0, B'0'::bit(${PAGE_PLACES}))
+    `WITH known AS (SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM sales WHERE id = ? AND presence_seconds <> ?)),
+       gone AS (DELETE FROM queue_presence WHERE sale_id = ? AND period <> ${MARK} AND NOT ${COUNTS}
+         AND EXISTS (SELECT 1 FROM known))
+     INSERT INTO queue_presence (sale_id, period, page, present) SELECT ?, ${MARK}, 0, B'0'::bit(${PAGE_PLACES}) FROM known
      ON CONFLICT DO NOTHING`,
-    [saleId, presenceSeconds, presenceSeconds, saleId],
+    [saleId, presenceSeconds, saleId, presenceSeconds, presenceSeconds, saleId],
   );
 }
 

@@ -28,8 +28,13 @@ export interface QueueState {
   readonly allowed: number;
   /** When the head reported this last. */
   readonly toldAt: Date | undefined;
+  /** Names that report; `undefined`: there was none. */
+  readonly report: string | undefined;
   readonly draw: DrawState;
 }
+
+/** A queue as it was read: names its sale and its ranks. */
+export type ReadQueue = Pick<QueueState, 'saleId' | 'draw'>;
 
 export interface DrawState {
   /** 32 bytes. It must not leave this program before the draw. */
@@ -53,6 +58,7 @@ interface RawQueue {
   pace: number;
   allowed: string;
   told_at: Date | null;
+  report: string | null;
   seed: Uint8Array;
   salt_key: Uint8Array;
   entries: string | null;
@@ -65,11 +71,26 @@ export const NEAR_RANKS = 2_048;
 
 const optional = (value: string | number | null) => (value === null ? undefined : Number(value));
 
+/** The report in a row of `queues`, as SQL: the time in microseconds, because a Date has no more than milliseconds. */
+export const REPORT = '(extract(epoch FROM told_at) * 1000000)::bigint::text';
+
+/**
+ * Whether a row of `queues` is the queue that was read, with the same ranks, as SQL. If its places were drawn since, or the sale was deleted
+ * and made again, what a head has found out is of other places. Bindings: `sameQueue`.
+ */
+export const IS_SAME_QUEUE = 'sale_id = ? AND seed = ? AND entries_hash IS NOT DISTINCT FROM ?';
+
+export const sameQueue = ({ saleId, draw }: ReadQueue) => [
+  saleId,
+  Buffer.from(draw.seed),
+  draw.drawn?.entriesHash ?? null,
+];
+
 /** @returns `undefined` for a sale that never had a queue */
 export async function readQueue(db: Database, saleId: string): Promise<QueueState | undefined> {
   const [row] = await rows<RawQueue>(
     db,
-    'SELECT *, stockade_pace(q) AS pace FROM queues q WHERE sale_id = ?',
+    `SELECT *, stockade_pace(q) AS pace, ${REPORT} AS report FROM queues q WHERE sale_id = ?`,
     [saleId],
   );
   return row && stateOf(row);
@@ -89,6 +110,7 @@ function stateOf(row: RawQueue): QueueState {
     pace: row.pace,
     allowed: Number(row.allowed),
     toldAt: row.told_at ?? undefined,
+    report: row.report ?? undefined,
     draw: { seed: row.seed, saltKey: row.salt_key, drawn: drawnOf(row) },
   };
 }

@@ -11,12 +11,13 @@ import type { Database } from '../../postgres/database.ts';
 import type { Line } from '../line.ts';
 import { passOverAbsent } from '../places.ts';
 import type { PresentPlaces } from '../presence.ts';
+import type { ReadQueue } from '../queue-state.ts';
 
 /** Places that end in one round: some 50 ms of Postgres' time. */
 const MAX_ENDED = 2_048;
 
 export interface AbsenteesOf {
-  readonly saleId: string;
+  readonly queue: ReadQueue;
   readonly line: Line;
   readonly present: PresentPlaces;
   /** No place of a rank up to this one waits. */
@@ -32,12 +33,12 @@ export interface Ended {
 }
 
 export async function endAbsentees(db: Database, absentees: AbsenteesOf): Promise<Ended> {
-  const { saleId, line, present, head, before } = absentees;
+  const { queue, line, present, head, before } = absentees;
   if (present.isEverybody || before <= head + 1) return { absent: 0, isMore: false };
   const waiting = await line.waiting(db, head, MAX_ENDED);
   const absent = waiting.filter(({ number }) => line.rankOf(number) < before && !present.has(number));
-  await passOverAbsent(db, saleId, absent);
+  const ended = await passOverAbsent(db, queue, absent);
   // If all that were read are present, the next look would find the same.
-  const isMore = absent.length > 0 && waiting.length === MAX_ENDED && absent.at(-1) === waiting.at(-1);
-  return { absent: absent.length, isMore };
+  const isMore = ended > 0 && waiting.length === MAX_ENDED && absent.at(-1) === waiting.at(-1);
+  return { absent: ended, isMore };
 }

@@ -18,26 +18,31 @@
 import { numbers } from '../../postgres/array-literal.ts';
 import { type Database, rows } from '../../postgres/database.ts';
 import { despiteDeadlocks } from '../../postgres/deadlock.ts';
-import type { QueueState } from '../queue-state.ts';
+import { IS_SAME_QUEUE, type QueueState, REPORT, sameQueue } from '../queue-state.ts';
 
 /**
+ * A head that stalls may come when another one has made these offers. Then they would be counted again, and use up others that an operator allows.
+ * So none is begun if one of the places waits no longer, or another head has reported since the queue was read.
  * @param places their numbers
- * @returns false if not so many are allowed any more, or the sale was deleted and made again; then none is begun
+ * @returns false if none is begun: not so many are allowed any more, or the queue is another one than was read
  */
 export async function beginOffers(
   db: Database,
-  { saleId, draw }: Pick<QueueState, 'saleId' | 'draw'>,
+  queue: Pick<QueueState, 'saleId' | 'draw' | 'report'>,
   places: readonly number[],
 ): Promise<boolean> {
   if (places.length === 0) return true;
   const [row] = await despiteDeadlocks(() =>
-    rows<{ begun: boolean }>(db, 'SELECT stockade_begin_offers(?, ?, ?::bigint[]) AS begun', [
-      saleId,
-      Buffer.from(draw.seed),
-      numbers(places),
-    ]),
+    rows<{ begun: boolean }>(
+      db,
+      `SELECT stockade_begin_offers(sale_id, seed, n.numbers) AS begun FROM queues, (SELECT ?::bigint[] AS numbers) AS n
+       WHERE ${IS_SAME_QUEUE} AND ${REPORT} IS NOT DISTINCT FROM ? AND cardinality(n.numbers) = (
+         SELECT count(*) FROM unnest(n.numbers) AS of_place (number) CROSS JOIN LATERAL (SELECT 1 FROM places
+           WHERE sale_id = queues.sale_id AND number = of_place.number AND state = 'waiting' LIMIT 1) AS waits)`,
+      [numbers(places), ...sameQueue(queue), queue.report ?? null],
+    ),
   );
-  return row!.begun;
+  return row?.begun ?? false;
 }
 
 /** @returns the numbers of the places whose offers are begun under the present rule, and not settled yet */

@@ -147,6 +147,7 @@ export class QueueHead {
     const isOpen = row.state === 'open';
     const round: RoundOf = {
       saleId: sale.id,
+      queue: state,
       line,
       fit,
       present,

@@ -21,7 +21,7 @@ import type { Place } from '../place.ts';
 import { passOverLimited, readPlaces } from '../places.ts';
 import type { PresentPlaces } from '../presence.ts';
 import { presentRanks } from '../present-ranks.ts';
-import { NEAR_RANKS } from '../queue-state.ts';
+import { NEAR_RANKS, type ReadQueue } from '../queue-state.ts';
 import type { HeadEvents } from './head-events.ts';
 import { type Free, nextTurn } from './turn.ts';
 
@@ -37,12 +37,13 @@ export interface RoundParts {
   readonly db: Database;
   readonly buy: (purchase: Purchase) => Promise<Outcome>;
   readonly events: HeadEvents;
-  /** Uses up offers that an operator allows (begun-offers.ts). @returns false if it allows no more */
+  /** Uses up offers that an operator allows (begun-offers.ts). @returns false if it allows no more, or the round is out of date */
   readonly begin: (places: readonly number[]) => Promise<boolean>;
 }
 
 export interface RoundOf {
   readonly saleId: string;
+  readonly queue: ReadQueue;
   readonly line: Line;
   readonly fit: QueueSettings['fit'];
   readonly present: PresentPlaces;
@@ -131,7 +132,7 @@ interface Page extends Done {
 
 async function makeOffers(
   { db, buy, events }: RoundParts,
-  { saleId, begun }: RoundOf,
+  { saleId, queue, begun }: RoundOf,
   offers: readonly { readonly place: Place; readonly quantity: number }[],
 ): Promise<Page> {
   const outcomes = await Promise.all(
@@ -156,7 +157,7 @@ async function makeOffers(
       delayed.push(outcome.code);
     }
   }
-  const left = await passOverLimited(db, saleId, limited);
+  const left = await passOverLimited(db, queue, limited);
   for (const { place } of limited) if (!left.has(place.number)) delayed.push('limit_reached');
   const [outcome] = delayed;
   if (outcome !== undefined) events.delayed({ saleId, places: delayed.length, outcome });

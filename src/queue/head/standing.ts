@@ -16,7 +16,7 @@ import type { Line } from '../line.ts';
 import { waitingAmong } from '../places.ts';
 import type { PresentPlaces } from '../presence.ts';
 import { presentRanks, rankBehindPresent } from '../present-ranks.ts';
-import { NEAR_RANKS, type QueueState } from '../queue-state.ts';
+import { IS_SAME_QUEUE, NEAR_RANKS, type QueueState, REPORT, sameQueue } from '../queue-state.ts';
 
 export interface Standing {
   readonly line: Line;
@@ -27,12 +27,16 @@ export interface Standing {
   readonly free: number;
 }
 
-/** Writes nothing if the places were drawn since the queue was read, or the sale was deleted and made again: its ranks are others now. */
+/**
+ * Writes nothing if the ranks are others now, or another head has reported since the queue was read: what it has told is newer. A place that
+ * this head found hopeless may have hope again.
+ */
 export async function writeStanding(
   db: Database,
-  { saleId, head, lastNumber, draw }: QueueState,
+  state: QueueState,
   { line, present, free }: Standing,
 ): Promise<void> {
+  const { saleId, head, lastNumber, report } = state;
   const coming = await readComing(db, saleId);
   const first = await line.rankBehind(db, head, 0);
   const hopelessFrom =
@@ -41,12 +45,12 @@ export async function writeStanding(
       : await hopelessRank({ db, saleId, line, present, head, first, last: lastNumber }, coming);
   await db.raw(
     `UPDATE queues SET head = ?, hopeless_from = ?, free_units = ?, told_at = now()
-     WHERE sale_id = ? AND seed = ? AND entries_hash IS NOT DISTINCT FROM ?`,
+     WHERE ${IS_SAME_QUEUE} AND ${REPORT} IS NOT DISTINCT FROM ?`,
     [
       // If nobody waits: up to the number that was the last when the round began. A place that was given since then waits.
       first === undefined ? lastNumber : first - 1,
       ...[hopelessFrom ?? null, free],
-      ...[saleId, Buffer.from(draw.seed), draw.drawn?.entriesHash ?? null],
+      ...[...sameQueue(state), report ?? null],
     ],
   );
 }

@@ -146,8 +146,9 @@ async function operateQueue(): Promise<void> {
   await readPlaceOf(db, 'line', 'nobody');
   await readPlaces(db, 'line', [1, 2]);
   await readWaiting(db, 'line', 0, 10);
-  await passOverAbsent(db, 'line', places.slice(0, 1));
-  await passOverLimited(db, 'line', [{ place: places[0]!, quantity: 1 }]);
+  const queue = (await readQueue(db, 'line'))!;
+  await passOverAbsent(db, queue, places.slice(0, 1));
+  await passOverLimited(db, queue, [{ place: places[0]!, quantity: 1 }]);
   await leaveQueue(db, 'line', 'b');
   const queues = new QueueService(db);
   await queues.showQueue('line', { count: true });

@@ -155,6 +155,7 @@ test('a unit does not wait until all who are absent before it have ended', async
   const state = async () => (await readQueue(shop.db, id))!;
   const round = {
     saleId: id,
+    queue: await state(),
     line,
     fit: 'wait',
     present: await readPresent(shop.db, id, SECONDS),

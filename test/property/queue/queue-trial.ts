@@ -6,6 +6,7 @@ import { offerUnits } from '../../../src/queue/head/round.ts';
 import { FifoLine } from '../../../src/queue/line.ts';
 import type { PlaceState } from '../../../src/queue/place.ts';
 import { EVERYBODY } from '../../../src/queue/presence.ts';
+import { readQueue } from '../../../src/queue/queue-state.ts';
 import { readKnownSale } from '../../../src/sales/sale-rows.ts';
 import { BY } from '../../support/author.ts';
 import { until } from '../../support/fixtures.ts';
@@ -58,7 +59,8 @@ export class QueueTrial {
         last: model.places.length,
         begun: new Set<number>(),
       };
-      const round = { saleId, line: new FifoLine(saleId), fit: model.fit, ...all };
+      const queue = (await readQueue(db, saleId))!;
+      const round = { saleId, queue, line: new FifoLine(saleId), fit: model.fit, ...all };
       await offerUnits(
         { db, buy: this.#till.take, events, begin: async () => true },
         { ...round, free: { units: units!, offers: 1_000 } },
