@@ -36,7 +36,10 @@ const PARALLEL_SALES = 8;
  * do not wait for that.
  */
 const SALE_WAIT_MS = 1_500;
-/** So many sales are left out at most. Each of them holds a connection to Postgres, of which a process has five by default. */
+/**
+ * Each sale that is left out holds a connection to Postgres, of which a process has five by default. From so many on, a round begins only with
+ * sales that it finds unlocked, so that no more are left out.
+ */
 const MAX_LATE_SALES = 2;
 /** The head reports how a queue stands at least this often. */
 const REPORT_MS = 1_000;
@@ -96,7 +99,8 @@ export class QueueHead {
     const sales = await readQueuedSales(this.#options.db);
     this.#forget(new Set(sales.map(({ sale }) => sale.id)));
     if (sales.length === 0) return IDLE_MS;
-    const free = sales.filter(({ sale }) => !this.#serving.has(sale.id));
+    const idle = sales.filter(({ sale }) => !this.#serving.has(sale.id));
+    const free = this.#late < MAX_LATE_SALES ? idle : await this.#unlockedOf(idle);
     const served = await pLimit(PARALLEL_SALES).map(
       free,
       (sale) => !signal.aborted && this.#serveInTime(sale),
@@ -109,14 +113,25 @@ export class QueueHead {
     const saleId = row.sale.id;
     const serving = this.#serve(row).finally(() => this.#serving.delete(saleId));
     this.#serving.set(saleId, serving);
-    return withTimeout(SALE_WAIT_MS, serving).catch(() => this.#isLate(serving));
+    return withTimeout(SALE_WAIT_MS, serving).catch(() => {
+      this.#late++;
+      void serving.then(() => this.#late--);
+      return false;
+    });
   }
 
-  #isLate(serving: Promise<boolean>): Promise<boolean> | false {
-    if (this.#late >= MAX_LATE_SALES) return serving;
-    this.#late++;
-    void serving.then(() => this.#late--);
-    return false;
+  /**
+   * Those whose rows nobody has locked at this moment. Buyers who get places lock them too, for some milliseconds: such a sale may be served in
+   * the next round only.
+   */
+  async #unlockedOf(sales: readonly QueuedSale[]): Promise<QueuedSale[]> {
+    const found = await rows<{ id: string }>(
+      this.#options.db,
+      'SELECT sale_id AS id FROM queues WHERE sale_id = ANY (?) FOR UPDATE SKIP LOCKED',
+      [sales.map(({ sale }) => sale.id)],
+    );
+    const unlocked = new Set(found.map(({ id }) => id));
+    return sales.filter(({ sale }) => unlocked.has(sale.id));
   }
 
   /** Never rejects. @returns whether the next round is to follow at once */

@@ -2,7 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { applyReturnsOf } from '../../../src/orders/returns.ts';
-import { rows } from '../../../src/postgres/database.ts';
+import { type Database, openDatabase, rows } from '../../../src/postgres/database.ts';
 import { LocalLocks, PostgresLocks } from '../../../src/postgres/sale-locks.ts';
 import { acceptOffer } from '../../../src/queue/offers.ts';
 import { givePlaces, leaveQueue } from '../../../src/queue/places.ts';
@@ -12,6 +12,8 @@ import { aged, kindsOf } from '../../support/shop/orders.ts';
 import { offered, placesOf, QUEUE, queued, states, untilStates } from '../../support/shop/queue.ts';
 import { Shop } from '../../support/shop/shop.ts';
 import type { Till } from '../../support/shop/till.ts';
+
+type Sold = Awaited<ReturnType<Shop['sell']>>;
 
 describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
   let shop: Shop;
@@ -201,6 +203,37 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
     await row.unlock();
     await untilStates(shop, held.id, { anna: 'offered' });
     expect(head.seen).toMatchObject({ failures: [] });
+  });
+
+  test('many queues that somebody else has locked hold up no other queue', async () => {
+    const sales = Array.from({ length: 5 }, () => shop.sell({ stock: 2, ...QUEUE }));
+    const [last, other, ...locked] = (await Promise.all(sales)) as [Sold, Sold, ...Sold[]];
+    for (const { id } of locked) await queued(shop, id, ['anna']);
+    const [itsDb, holder] = [5, 4].map((maxConnections) =>
+      openDatabase({ url: shop.databaseUrl, maxConnections }),
+    ) as [Database, Database];
+    const lock = async ({ id }: Sold) => {
+      const trx = await holder.transaction();
+      await trx.raw('SELECT 1 FROM queues WHERE sale_id = ? FOR UPDATE', [id]);
+      return trx;
+    };
+    const held = await Promise.all(locked.map(lock));
+    const head = shop.startHead(till.take, { db: itsDb });
+    try {
+      await queued(shop, other.id, ['bert']);
+      await untilStates(shop, other.id, { bert: 'offered' });
+      // The first ones may be waited for in this round.
+      held.push(await lock(last));
+      await queued(shop, other.id, ['carl']);
+      await untilStates(shop, other.id, { carl: 'offered' });
+      for (const { id } of locked) expect(await states(shop, id)).toEqual({ anna: 'waiting' });
+    } finally {
+      for (const trx of held) await trx.rollback();
+    }
+    for (const { id } of locked) await untilStates(shop, id, { anna: 'offered' });
+    expect(head.seen).toMatchObject({ failures: [] });
+    await head.stop();
+    await Promise.all([itsDb.destroy(), holder.destroy()]);
   });
 
   test('a head whose connection for the lock has ended leaves the work to another one', async () => {
