@@ -16,6 +16,9 @@ import { expireInSale, expireOrders } from '../../../src/orders/expire-orders.ts
 import { OrderService } from '../../../src/orders/order-service.ts';
 import { readOwnOrders, readOwnOrdersOfSale } from '../../../src/orders/own-orders.ts';
 import { applyReturns, applyReturnsOf } from '../../../src/orders/returns.ts';
+import { beginOffers } from '../../../src/queue/head/begun-offers.ts';
+import { writeStanding } from '../../../src/queue/head/standing.ts';
+import { FifoLine } from '../../../src/queue/line.ts';
 import { acceptOffer } from '../../../src/queue/offers.ts';
 import { countAhead } from '../../../src/queue/operators/places-ahead.ts';
 import { QueueService } from '../../../src/queue/operators/queue-service.ts';
@@ -28,7 +31,7 @@ import {
   readPlaces,
   readWaiting,
 } from '../../../src/queue/places.ts';
-import { judgePresent } from '../../../src/queue/presence.ts';
+import { EVERYBODY, judgePresent, tidyPresence } from '../../../src/queue/presence.ts';
 import { type QueueState, readQueue } from '../../../src/queue/queue-state.ts';
 import { readDueSales } from '../../../src/rebuild/erasures.ts';
 import { rebuildSale } from '../../../src/rebuild/rebuild.ts';
@@ -147,6 +150,9 @@ async function operateQueue(): Promise<void> {
   await readPlaces(db, 'line', [1, 2]);
   await readWaiting(db, 'line', 0, 10);
   const queue = (await readQueue(db, 'line'))!;
+  await beginOffers(db, queue, [1, 2]);
+  await tidyPresence(db, 'line', 1);
+  await writeStanding(db, queue, { line: new FifoLine('line'), present: EVERYBODY, made: 0, free: 5 });
   await passOverAbsent(db, queue, places.slice(0, 1));
   await passOverLimited(db, queue, [{ place: places[0]!, quantity: 1 }]);
   await leaveQueue(db, 'line', 'b');
