@@ -8,6 +8,8 @@
  * | before the entries are fixed | no draw; later places are entries too | fixes them |
  * | before the hash is stored | which numbers are entries | hashes the same entries |
  * | after that | the draw | calculates the same order |
+ *
+ * If the window is moved to a later time before the hash is stored, the entries are not fixed any more.
  */
 import { setImmediate as nextTurnOfLoop } from 'node:timers/promises';
 import { type Database, rows } from '../postgres/database.ts';
