@@ -7,6 +7,7 @@ import { openDatabase } from '../../../src/postgres/database.ts';
 import { givePlaces } from '../../../src/queue/places.ts';
 import { RedisKeys } from '../../support/engine/redis-keys.ts';
 import { until } from '../../support/fixtures.ts';
+import { gate } from '../../support/gate.ts';
 import { startTestNode, type TestNode } from '../../support/nodes/node.ts';
 import { makeSale, redisAndPostgres } from '../../support/nodes/stores.ts';
 import { ConsolePage, openBrowser } from '../../support/pages/console-browser.ts';
@@ -343,10 +344,7 @@ describe('an action', () => {
       const saleId = await sold();
       await showSale(saleId);
       const { page } = operator;
-      let answer = () => {};
-      const closed = new Promise<void>((resolve) => {
-        answer = resolve;
-      });
+      const { open: answer, opened: closed } = gate();
       await page.route(`**/v1/sales/${saleId}`, async (route) => {
         if (route.request().method() === 'PATCH') await closed;
         await route.continue();

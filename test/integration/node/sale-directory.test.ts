@@ -7,6 +7,7 @@ import { SaleDirectory } from '../../../src/node/sale-directory.ts';
 import { BY } from '../../support/author.ts';
 import { intercept } from '../../support/engine/intercept.ts';
 import { redisUrl, until } from '../../support/fixtures.ts';
+import { gate } from '../../support/gate.ts';
 import { TcpProxy } from '../../support/servers/network/tcp-proxy.ts';
 import { Shop } from '../../support/shop/shop.ts';
 
@@ -54,14 +55,8 @@ test('a sale whose creation was announced in vain is found as soon as the count 
   const watched = intercept(shop.backend, (call) => {
     if (call === 'sales.changeCounter') counted++;
   });
-  let hasAsked = () => {};
-  const asked = new Promise<void>((resolve) => {
-    hasAsked = resolve;
-  });
-  let answer = () => {};
-  const answered = new Promise<void>((resolve) => {
-    answer = resolve;
-  });
+  const { open: hasAsked, opened: asked } = gate();
+  const { open: answer, opened: answered } = gate();
   const silent = { ...watched, subscribe: async () => async () => {} };
   const directory = new SaleDirectory(silent, new Board(8), async (id) => {
     if (id !== 'slow') return false;
@@ -94,10 +89,7 @@ test('purchases in a sale that the node does not know wait for one lookup; made-
   await using shop = await Shop.open();
   const { id } = await shop.sell({ stock: 10 });
   let reads = 0;
-  let free = () => {};
-  const held = new Promise<void>((resolve) => {
-    free = resolve;
-  });
+  const { open: free, opened: held } = gate();
   const watched = intercept(shop.backend, (call, [saleId]) => {
     if (call !== 'sales.read') return;
     if (saleId === id) reads++;

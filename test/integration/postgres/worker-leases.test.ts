@@ -11,6 +11,7 @@ import { orderIdKey } from '../../../src/postgres/shared-keys.ts';
 import { WorkerLeases } from '../../../src/postgres/worker-leases.ts';
 import { BY } from '../../support/author.ts';
 import { freshDatabase, freshPrefix, redisUrl, seed, until } from '../../support/fixtures.ts';
+import { gate } from '../../support/gate.ts';
 import { startTestNode } from '../../support/nodes/node.ts';
 import { asAdmin } from '../../support/postgres/least-rights.ts';
 import { settablePostgresClock } from '../../support/postgres/settable-postgres-clock.ts';
@@ -149,10 +150,7 @@ describe('a lease', () => {
   test('that is returned during a renewal is not lost, and not renewed again', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date'] });
     const leases = await take(1);
-    let go = () => {};
-    const held = new Promise<void>((resolve) => {
-      go = resolve;
-    });
+    const { open: go, opened: held } = gate();
     const raw = db.raw.bind(db);
     const asked = vi.spyOn(db, 'raw').mockImplementationOnce((async (...args: Parameters<typeof raw>) => {
       await held;

@@ -1,11 +1,12 @@
-/** A head that stalls while its queue becomes another one: other ranks, another order, another sale of the same id. */
+/** A head that stalls while its queue becomes another one: other ranks, another order, another window, another sale of the same id. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { rows } from '../../../src/postgres/database.ts';
 import { makeDraw } from '../../../src/queue/drawing.ts';
 import { readQueue } from '../../../src/queue/queue-state.ts';
 import { BY } from '../../support/author.ts';
 import { until } from '../../support/fixtures.ts';
-import { afterStatement } from '../../support/postgres/after-statement.ts';
+import { gate } from '../../support/gate.ts';
+import { afterStatement } from '../../support/postgres/watched-statements.ts';
 import { QUEUE, queued, untilStates } from '../../support/shop/queue.ts';
 import { Shop } from '../../support/shop/shop.ts';
 
@@ -68,6 +69,26 @@ test('a head draws no more after the sale was given another order', async () => 
   expect((await queueOf(id)).draw.drawn).toBeUndefined();
 });
 
+test('a head does not draw if the window was moved to a later time', async () => {
+  const { id, state } = await lobby();
+  await opensIn(id, HOUR_MS);
+  expect(await makeDraw(shop.db, state)).toBeUndefined();
+  await queued(shop, id, ['carl']);
+  await opensIn(id, -1);
+  expect(await makeDraw(shop.db, await queueOf(id))).toMatchObject({ entries: 3 });
+});
+
+test('who comes before the new opening takes part in the draw, also if one was under way when the window was moved', async () => {
+  const { id, state } = await lobby();
+  const slow = afterStatement(shop.db, /SET entries = coalesce/, async () => {
+    await opensIn(id, HOUR_MS);
+  });
+  expect(await makeDraw(slow, state)).toBeUndefined();
+  await queued(shop, id, ['carl']);
+  await opensIn(id, -1);
+  expect(await makeDraw(shop.db, await queueOf(id))).toMatchObject({ entries: 3 });
+});
+
 test('a draw that takes long holds up no other sale', async () => {
   await using shop = await Shop.open();
   await shop.startSync();
@@ -77,10 +98,7 @@ test('a draw that takes long holds up no other sale', async () => {
   await queued(shop, slow, ['anna', 'bert']);
   await shop.service.change(slow, { action: 'window', startsAt: Date.now() - 1 }, BY);
   let isDrawing = false;
-  let goOn = () => {};
-  const mayGoOn = new Promise<void>((resolve) => {
-    goOn = resolve;
-  });
+  const { open: goOn, opened: mayGoOn } = gate();
   // Not held up by a lock on the sale's row: sync may need that row, too.
   const db = afterStatement(shop.db, /SET entries = coalesce/, () => {
     isDrawing = true;

@@ -3,18 +3,17 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { QueueChange } from '../../../src/operations/queue/queue-operations.ts';
 import { type Database, rows } from '../../../src/postgres/database.ts';
 import { LocalLocks } from '../../../src/postgres/sale-locks.ts';
-import { makeDraw } from '../../../src/queue/drawing.ts';
 import { QueueService } from '../../../src/queue/operators/queue-service.ts';
 import { markPresent, readPresent, tidyPresence } from '../../../src/queue/presence.ts';
 import { readQueue } from '../../../src/queue/queue-state.ts';
 import { BY } from '../../support/author.ts';
 import { until } from '../../support/fixtures.ts';
-import { afterStatement } from '../../support/postgres/after-statement.ts';
+import { gate } from '../../support/gate.ts';
+import { beforeStatement } from '../../support/postgres/watched-statements.ts';
 import { QUEUE, queued, states, untilStates } from '../../support/shop/queue.ts';
 import { Shop } from '../../support/shop/shop.ts';
 
 const SECONDS = 3_600;
-const HOUR_MS = 3_600_000;
 let shop: Shop;
 
 beforeAll(async () => {
@@ -27,30 +26,17 @@ afterAll(() => shop[Symbol.asyncDispose]());
 const queueOf = async (saleId: string) => (await readQueue(shop.db, saleId))!;
 const otherSale = (saleId: string) =>
   rows(shop.db, "UPDATE queues SET seed = decode(repeat('07', 32), 'hex') WHERE sale_id = ?", [saleId]);
-const opensIn = (saleId: string, ms: number) =>
-  shop.service.change(saleId, { action: 'window', startsAt: Date.now() + ms }, BY);
 
 /** A database that does not send the first statement of this sale that matches before `goOn`. */
 function holding(db: Database, statement: RegExp, saleId: string) {
-  let [isHeld, isFirst] = [false, true];
-  let goOn = () => {};
-  const mayGoOn = new Promise<void>((resolve) => {
-    goOn = resolve;
+  const { open: goOn, opened: mayGoOn } = gate();
+  let isHeld = false;
+  const slow = beforeStatement(db, statement, async (bindings) => {
+    if (isHeld || !bindings.includes(saleId)) return;
+    isHeld = true;
+    await mayGoOn;
   });
-  const slow = new Proxy(db, {
-    get(target, name) {
-      const value = Reflect.get(target, name, target);
-      if (name !== 'raw') return typeof value === 'function' ? value.bind(target) : value;
-      return async (sql: string, bindings: readonly unknown[] = []) => {
-        if (isFirst && statement.test(sql) && bindings.includes(saleId)) {
-          [isFirst, isHeld] = [false, true];
-          await mayGoOn;
-        }
-        return target.raw(sql, bindings as never);
-      };
-    },
-  });
-  return { db: slow, goOn: () => goOn(), held: () => until(() => isHeld, { what: 'the head is held up' }) };
+  return { db: slow, goOn, held: () => until(() => isHeld, { what: 'the head is held up' }) };
 }
 
 /** A head that is held up, and does no more than what it has begun by then. The other heads need locks of their own. */
@@ -154,33 +140,4 @@ test('a head that begins an offer late uses up none that was handed out since', 
   const next = await otherHead();
   await untilStates(shop, id, { anna: 'offered', bert: 'offered' });
   await next.stop();
-});
-
-/** A lobby of two whose window has opened, as a head reads it. */
-async function lobby() {
-  const startsAt = new Date(Date.now() + HOUR_MS).toISOString();
-  const { id } = await shop.sell({ stock: 1, ...QUEUE, queue: 'draw', startsAt });
-  await queued(shop, id, ['anna', 'bert']);
-  await opensIn(id, -1);
-  return { id, state: await queueOf(id) };
-}
-
-test('a head does not draw if the window was moved to a later time', async () => {
-  const { id, state } = await lobby();
-  await opensIn(id, HOUR_MS);
-  expect(await makeDraw(shop.db, state)).toBeUndefined();
-  await queued(shop, id, ['carl']);
-  await opensIn(id, -1);
-  expect(await makeDraw(shop.db, await queueOf(id))).toMatchObject({ entries: 3 });
-});
-
-test('who comes before the new opening takes part in the draw, also if one was under way when the window was moved', async () => {
-  const { id, state } = await lobby();
-  const slow = afterStatement(shop.db, /SET entries = coalesce/, async () => {
-    await opensIn(id, HOUR_MS);
-  });
-  expect(await makeDraw(slow, state)).toBeUndefined();
-  await queued(shop, id, ['carl']);
-  await opensIn(id, -1);
-  expect(await makeDraw(shop.db, await queueOf(id))).toMatchObject({ entries: 3 });
 });

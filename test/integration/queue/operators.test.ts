@@ -7,6 +7,7 @@ import { QueueService } from '../../../src/queue/operators/queue-service.ts';
 import { leaveQueue } from '../../../src/queue/places.ts';
 import { BY } from '../../support/author.ts';
 import { until } from '../../support/fixtures.ts';
+import { gate } from '../../support/gate.ts';
 import { offered, QUEUE, queued, states, untilStates } from '../../support/shop/queue.ts';
 import { buyers, Shop } from '../../support/shop/shop.ts';
 import type { Till } from '../../support/shop/till.ts';
@@ -134,10 +135,7 @@ describe('offers', () => {
     const { id } = await shop.sell({ stock: 10, ...QUEUE });
     await change(id, { action: 'pause' });
     await queued(shop, id, buyers(12));
-    let answer = () => {};
-    const answered = new Promise<void>((resolve) => {
-      answer = resolve;
-    });
+    const { open: answer, opened: answered } = gate();
     let asked = 0;
     const { seen } = shop.startHead(async (purchase) => {
       asked++;

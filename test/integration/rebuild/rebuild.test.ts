@@ -22,7 +22,8 @@ import { BY } from '../../support/author.ts';
 import { breaker, intercept, stallAt } from '../../support/engine/intercept.ts';
 import { RedisKeys } from '../../support/engine/redis-keys.ts';
 import { redisAdminUrl, until } from '../../support/fixtures.ts';
-import { afterStatement } from '../../support/postgres/after-statement.ts';
+import { gate } from '../../support/gate.ts';
+import { afterStatement } from '../../support/postgres/watched-statements.ts';
 import { buyers, Shop } from '../../support/shop/shop.ts';
 import type { Till } from '../../support/shop/till.ts';
 import { expectKept, expectWithinLimit, ordersOf, promisesOf, unitsSold } from '../../support/shop/truth.ts';
@@ -344,10 +345,7 @@ describe('two rebuilds at once', () => {
   test('one wins, the other ends with StaleGeneration', async () => {
     const sale = await shop.sell({ stock: 10, segments: 4 });
     let arrived = 0;
-    let bothAreHere: () => void;
-    const barrier = new Promise<void>((resolve) => {
-      bothAreHere = resolve;
-    });
+    const { open: bothAreHere, opened: barrier } = gate();
     const meeting = intercept(shop.backend, async (call) => {
       if (call !== 'sales.freeze') return;
       if (++arrived === 2) bothAreHere();
@@ -477,10 +475,7 @@ describe('a rebuild that takes long', () => {
   /** A gate before a call of the backend: shows the calls that have reached it, and can be opened. */
   function gateAt(gated: string) {
     const arrived: string[] = [];
-    let open: () => void;
-    const opened = new Promise<void>((resolve) => {
-      open = resolve;
-    });
+    const { open, opened } = gate();
     const before = (call: string, [saleId]: readonly unknown[]) => {
       if (call !== gated) return undefined;
       arrived.push(saleId as string);

@@ -1,5 +1,5 @@
 /** Changes of a sale by operators while it sells: in both stores or in none, once, and with a row in the ledger. */
-import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Outcome, Purchase } from '../../../src/engine/contract.ts';
 import { InvalidInput, StaleGeneration } from '../../../src/engine/errors.ts';
 import { MAX_STOCK } from '../../../src/engine/limits.ts';
@@ -11,7 +11,7 @@ import {
   UnknownSale,
   WrongState,
 } from '../../../src/operations/sale-operations.ts';
-import { openDatabase, rows } from '../../../src/postgres/database.ts';
+import { rows } from '../../../src/postgres/database.ts';
 import { rebuildSale } from '../../../src/rebuild/rebuild.ts';
 import { followState } from '../../../src/sales/follow-state.ts';
 import { readOpenMovements } from '../../../src/sales/ledger.ts';
@@ -23,7 +23,9 @@ import { BY } from '../../support/author.ts';
 import { hidingChanges } from '../../support/engine/hiding-changes.ts';
 import { breaker, deathAt, intercept } from '../../support/engine/intercept.ts';
 import { until } from '../../support/fixtures.ts';
+import { gate } from '../../support/gate.ts';
 import { asAdmin } from '../../support/postgres/least-rights.ts';
+import { cutOffAt } from '../../support/shop/cut-off.ts';
 import { buyers, Shop } from '../../support/shop/shop.ts';
 import { query } from '../../support/shop/truth.ts';
 
@@ -97,33 +99,11 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
   test('a pause stays although the resume before it arrives late, from a process whose session Postgres has ended', async () => {
     const sale = await shop.sell({ stock: 5, segments: 2 });
     await shop.service.change(sale.id, { action: 'pause' }, BY);
-    let arrive = () => {};
-    const arrives = new Promise<void>((resolve) => {
-      arrive = resolve;
-    });
-    let isSent = false;
-    const slow = intercept(shop.backend, async (call) => {
-      if (call !== 'sales.setState') return;
-      isSent = true;
-      await arrives;
-    });
-    const itsDb = openDatabase({ url: shop.databaseUrl, maxConnections: 2 });
-    onTestFinished(() => itsDb.destroy());
-    const cutOff = new SaleService(itsDb, slow, shop.locks);
-    const resume = cutOff.change(sale.id, { action: 'resume' }, BY);
-    const outcome = resume.then(
-      () => 'resumed',
-      () => 'failed',
-    );
-    await until(() => isSent, { what: 'the resume is in Postgres, and under way to the backend' });
-    const ended = await rows(
-      shop.db,
-      `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-       WHERE datname = current_database() AND state = 'idle in transaction' AND query LIKE 'SELECT * FROM sales%'`,
-    );
-    expect(ended).toHaveLength(1);
+    const late = cutOffAt(shop, 'sales.setState');
+    const outcome = late.service.change(sale.id, { action: 'resume' }, BY).catch(() => 'failed');
+    await late.losesSession('SELECT * FROM sales%');
     await shop.service.change(sale.id, { action: 'pause' }, BY);
-    arrive();
+    late.goOn();
     expect(await outcome).toBe('failed');
     expect(await shop.backend.sales.read(sale.id)).toMatchObject({ state: 'paused' });
     const { generation } = await shop.service.show(sale.id);
@@ -631,10 +611,7 @@ describe('a change whose process dies', () => {
   test('a withdrawal that ends while it is being undone withdraws nothing', async () => {
     const sale = await shop.sell({ stock: 20, segments: 4 });
     let isOut = false;
-    let goOn = () => {};
-    const mayEnd = new Promise<void>((resolve) => {
-      goOn = resolve;
-    });
+    const { open: goOn, opened: mayEnd } = gate();
     let snapshots = 0;
     const slow = intercept(shop.backend, async (call) => {
       if (call !== 'sales.snapshot' || ++snapshots < 2) return;

@@ -15,8 +15,8 @@ import {
 } from '../../../src/sales/sale-rows.ts';
 import { readClosedSales, SalesAtWork } from '../../../src/sales/sales-at-work.ts';
 import { BY } from '../../support/author.ts';
-import { afterStatement } from '../../support/postgres/after-statement.ts';
 import { asAdmin } from '../../support/postgres/least-rights.ts';
+import { afterStatement } from '../../support/postgres/watched-statements.ts';
 import { aSale } from '../../support/shop/sales.ts';
 import { Shop } from '../../support/shop/shop.ts';
 import { query } from '../../support/shop/truth.ts';

@@ -7,6 +7,7 @@ import { BY } from '../../support/author.ts';
 import { breaker, intercept } from '../../support/engine/intercept.ts';
 import { RedisKeys } from '../../support/engine/redis-keys.ts';
 import { until } from '../../support/fixtures.ts';
+import { gate } from '../../support/gate.ts';
 import { TcpProxy } from '../../support/servers/network/tcp-proxy.ts';
 import { buyers, Shop } from '../../support/shop/shop.ts';
 import { expectKept, expectWithinLimit, ordersOf, promisesOf, unitsSold } from '../../support/shop/truth.ts';
@@ -238,12 +239,9 @@ describe('a refused order, and the next batch', () => {
   });
 
   test('its buyer gets no commit while the order is being removed', async () => {
-    let open = () => {};
-    const gate = new Promise<void>((resolve) => {
-      open = resolve;
-    });
+    const { open, opened } = gate();
     const { sale, refused, behind } = await overtaken((call) =>
-      call === 'log.compensate' ? gate : undefined,
+      call === 'log.compensate' ? opened : undefined,
     );
     const told = refused.then((outcomes) => outcomes.map(({ code }) => code));
     // Enough round trips for the next batch to be announced, if it did not wait.

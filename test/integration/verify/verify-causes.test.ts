@@ -1,16 +1,17 @@
 /** Verify names the cause of each difference; a repair corrects those that are proven, and nothing else. */
-import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { homeSegment } from '../../../src/engine/sale/home-segment.ts';
 import type { Cause, Repair, VerifyReport } from '../../../src/operations/sale-operations.ts';
 import { applyReturns } from '../../../src/orders/returns.ts';
-import { openDatabase, rows } from '../../../src/postgres/database.ts';
+import { rows } from '../../../src/postgres/database.ts';
 import { SaleService } from '../../../src/shop/sale-service.ts';
 import { verifySale } from '../../../src/verify/verify.ts';
 import { BY } from '../../support/author.ts';
-import { breaker, deathAt, intercept, stallAt } from '../../support/engine/intercept.ts';
+import { breaker, deathAt, intercept } from '../../support/engine/intercept.ts';
 import { RedisKeys } from '../../support/engine/redis-keys.ts';
 import { until } from '../../support/fixtures.ts';
 import { asAdmin } from '../../support/postgres/least-rights.ts';
+import { cutOffAt } from '../../support/shop/cut-off.ts';
 import { buyers, Shop } from '../../support/shop/shop.ts';
 import { acceptFour, soldSix } from '../../support/shop/sold-sales.ts';
 import { query } from '../../support/shop/truth.ts';
@@ -356,24 +357,12 @@ describe('a foreign write in Redis', () => {
     const id = await soldSix(shop);
     const [order] = await orders(id);
     await keys.forgetBuyer(id, 2, order!.buyer);
-    const { stalled, goOn, before } = stallAt('audits.remember');
-    const itsDb = openDatabase({ url: shop.databaseUrl, maxConnections: 2 });
-    onTestFinished(() => itsDb.destroy());
-    const cutOff = new SaleService(itsDb, intercept(shop.backend, before), shop.locks);
-    const outcome = cutOff.verify(id, { repair: true }).then(
-      () => 'repaired',
-      () => 'failed',
-    );
-    await stalled;
-    const ended = await rows(
-      shop.db,
-      `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-       WHERE datname = current_database() AND state = 'idle in transaction' AND query LIKE '%FOR SHARE OF o%'`,
-    );
-    expect(ended).toHaveLength(1);
+    const late = cutOffAt(shop, 'audits.remember');
+    const outcome = late.service.verify(id, { repair: true }).catch(() => 'failed');
+    await late.losesSession('%FOR SHARE OF o%');
     expect(await repair(id)).toMatchObject({ ok: true });
     await cancelOrder(id);
-    goOn();
+    late.goOn();
     expect(await outcome).toBe('failed');
     const { generation } = await shop.service.show(id);
     const ref = { saleId: id, segment: homeSegment(order!.buyer, 2), generation };

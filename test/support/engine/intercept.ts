@@ -3,6 +3,7 @@
  * the real backend. Calls are named `log.advance`, `sales.publish`, `takes.take` and so on.
  */
 import type { Backend } from '../../../src/engine/contract.ts';
+import { gate } from '../gate.ts';
 
 /** Called before each call. If it throws, the call fails with that error; what it returns is awaited. */
 export type Before = (call: string, args: readonly unknown[]) => unknown;
@@ -44,10 +45,7 @@ export function breaker(...names: string[]) {
 /** Works until such a call comes, and then never answers again, as if the process using the backend had died. */
 export function deathAt(fatal: (call: string, args: readonly unknown[]) => boolean) {
   let dead = false;
-  let died: () => void;
-  const death = new Promise<void>((resolve) => {
-    died = resolve;
-  });
+  const { open: died, opened: death } = gate();
   const before: Before = (call, args) => {
     if (fatal(call, args)) dead = true;
     if (!dead) return undefined;
@@ -59,13 +57,8 @@ export function deathAt(fatal: (call: string, args: readonly unknown[]) => boole
 
 /** Stalls at each call with this name, until `goOn` is called. `stalled` resolves at the first of them. */
 export function stallAt(name: string) {
-  let [arrive, goOn] = [() => {}, () => {}];
-  const stalled = new Promise<void>((resolve) => {
-    arrive = resolve;
-  });
-  const pause = new Promise<void>((resolve) => {
-    goOn = resolve;
-  });
+  const { open: arrive, opened: stalled } = gate();
+  const { open: goOn, opened: pause } = gate();
   const before: Before = (call) => {
     if (call !== name) return undefined;
     arrive();

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Bulkhead } from '../../../src/lib/bulkhead.ts';
 import { elapse, freezeTime, settledTurns } from '../../support/engine/frozen-time.ts';
+import { gate } from '../../support/gate.ts';
 
 const MAX_WAIT_MS = 100;
 
@@ -54,10 +55,7 @@ describe('a bulkhead', () => {
   });
 
   it('starts others while one waits aside, and returns to the allowed number', async () => {
-    let comeBack = () => {};
-    const away = new Promise<void>((resolve) => {
-      comeBack = resolve;
-    });
+    const { open: comeBack, opened: away } = gate();
     void bulkhead.run(() =>
       bulkhead
         .aside(() => away)

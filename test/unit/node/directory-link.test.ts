@@ -4,6 +4,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { Directory, SaleListener, SaleView } from '../../../src/engine/board/directory.ts';
 import { PortCalls } from '../../../src/lib/port-calls.ts';
 import { DirectoryLink, directoryHandlers } from '../../../src/node/worker/directory-link.ts';
+import { gate } from '../../support/gate.ts';
 import { aSale } from '../../support/shop/sales.ts';
 
 const view: SaleView = {
@@ -70,10 +71,7 @@ test('a worker hears of the sale that it looks up before the answer, which is em
 });
 
 test('news is answered when the worker has let go', async () => {
-  let letGo = () => {};
-  const held = new Promise<void>((resolve) => {
-    letGo = resolve;
-  });
+  const { open: letGo, opened: held } = gate();
   link.listen({ ...listener, gone: () => held });
   await link.lookup('sale');
   let isAnswered = false;

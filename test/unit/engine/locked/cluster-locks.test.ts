@@ -8,6 +8,7 @@ import { LockLost, LockMoved } from '../../../../src/locks/lock-errors.ts';
 import type { LockHandle } from '../../../../src/locks/lock-handle.ts';
 import { Locks } from '../../../../src/locks/locks.ts';
 import { elapse, freezeTime, settledTurns } from '../../../support/engine/frozen-time.ts';
+import { gate } from '../../../support/gate.ts';
 
 /** Fake timers leave this module out. */
 vi.mock('node:timers/promises', () => ({
@@ -220,10 +221,7 @@ it('all connections are closed in the end, also one that could not be opened', a
 });
 
 it('a lock that is still to be released elsewhere opens no connection after the end', async () => {
-  let begin = () => {};
-  const hasBegun = new Promise<void>((resolve) => {
-    begin = resolve;
-  });
+  const { open: begin, opened: hasBegun } = gate();
   const { locks, opened, closed } = cluster({
     turns: 2,
     releaseMoved: async () => {
