@@ -26,13 +26,15 @@ const PERIOD = periodOf('?');
  */
 const countsIn = (period: string) => `period BETWEEN ${period} - 1 AND ${period} + 1`;
 const COUNTS = countsIn(PERIOD);
+/** Whether the mark is so old that all bits of the present are there, as SQL. @param seconds how long a period is, as SQL */
+const isOldMark = (seconds: string) => `since < now() - 2 * ${seconds} * interval '1 second'`;
 
 /**
  * Whether the place of the row `p` is absent now, as SQL. The one who asks has read the bits before. It may have been frozen since, and the
  * buyer may have come back.
  */
 export const IS_ABSENT = `EXISTS (SELECT 1 FROM sales s JOIN queue_presence m ON m.sale_id = s.id AND m.period = ${MARK}
-    WHERE s.id = p.sale_id AND s.presence_seconds > 0 AND m.since < now() - 2 * s.presence_seconds * interval '1 second'
+    WHERE s.id = p.sale_id AND s.presence_seconds > 0 AND m.${isOldMark('s.presence_seconds')}
       AND NOT EXISTS (SELECT 1 FROM queue_presence h WHERE h.sale_id = s.id AND h.page = (p.number - 1) / ${PAGE_PLACES}
         AND h.${countsIn(periodOf('nullif(s.presence_seconds, 0)'))}
         AND get_bit(h.present, ((p.number - 1) % ${PAGE_PLACES})::integer) = 1))`;
@@ -159,7 +161,7 @@ async function read(
     db,
     `WITH outage AS (${outage.sql})
      SELECT page::text, bit_or(present) FILTER (WHERE ${COUNTS})::text AS present,
-       bool_or(period = ${MARK} AND since < now() - 2 * ? * interval '1 second') AND NOT EXISTS (SELECT 1 FROM outage) AS is_complete
+       bool_or(period = ${MARK} AND ${isOldMark('?')}) AND NOT EXISTS (SELECT 1 FROM outage) AS is_complete
      FROM queue_presence WHERE sale_id = ? GROUP BY page`,
     [...outage.bindings, presenceSeconds, presenceSeconds, presenceSeconds, saleId],
   );

@@ -18,6 +18,7 @@
 import { numbers } from '../../postgres/array-literal.ts';
 import { type Database, rows } from '../../postgres/database.ts';
 import { despiteDeadlocks } from '../../postgres/deadlock.ts';
+import { waitingPlace } from '../places.ts';
 import { IS_SAME_QUEUE, type QueueState, REPORT, sameQueue } from '../queue-state.ts';
 
 /**
@@ -37,8 +38,8 @@ export async function beginOffers(
       db,
       `SELECT stockade_begin_offers(sale_id, seed, n.numbers) AS begun FROM queues, (SELECT ?::bigint[] AS numbers) AS n
        WHERE ${IS_SAME_QUEUE} AND ${REPORT} IS NOT DISTINCT FROM ? AND cardinality(n.numbers) = (
-         SELECT count(*) FROM unnest(n.numbers) AS of_place (number) CROSS JOIN LATERAL (SELECT 1 FROM places
-           WHERE sale_id = queues.sale_id AND number = of_place.number AND state = 'waiting' LIMIT 1) AS waits)`,
+         SELECT count(*) FROM unnest(n.numbers) AS of_place (number)
+         CROSS JOIN LATERAL (${waitingPlace('queues.sale_id', 'of_place.number')}) AS p)`,
       [numbers(places), ...sameQueue(queue), queue.report ?? null],
     ),
   );
