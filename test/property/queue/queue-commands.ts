@@ -64,8 +64,10 @@ const offer = command(10, 'offer', NOTHING, (trial) => trial.offer());
 
 function verdictOf({ state, overdue }: ModelPlace, model: QueueModel): string {
   if (state === 'bought') return 'done';
-  if (state !== 'offered' || overdue) return 'late';
-  return model.state === 'paused' ? 'paused' : 'done';
+  if (state !== 'offered') return 'late';
+  // While the sale is paused, no offer ends.
+  if (model.state === 'paused') return 'paused';
+  return overdue ? 'late' : 'done';
 }
 
 const accept = command(8, 'accept', fc.tuple(buyer, buyer), async ({ shop, model }, [buyerId, other]) => {
