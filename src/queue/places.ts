@@ -125,13 +125,6 @@ export async function readWaiting(
   return found.map(placeOf);
 }
 
-/**
- * A subquery that has a row if the place waits, and at most one. For a LATERAL join: so Postgres looks up each place by its number,
- * however many wait. Arguments are SQL.
- */
-export const waitingPlace = (saleId: string, number: string) =>
-  `SELECT number FROM places WHERE sale_id = ${saleId} AND number = ${number} AND state = 'waiting' LIMIT 1`;
-
 /** Those of the places that wait. @param wanted no two the same */
 export async function waitingAmong(
   db: Database,
@@ -141,8 +134,8 @@ export async function waitingAmong(
   if (wanted.length === 0) return new Set();
   const found = await rows<{ number: string }>(
     db,
-    `SELECT p.number::text
-     FROM unnest(?::bigint[]) AS n (number) CROSS JOIN LATERAL (${waitingPlace('?', 'n.number')}) AS p`,
+    `SELECT p.number::text FROM unnest(?::bigint[]) AS n (number) CROSS JOIN LATERAL (SELECT number FROM places
+       WHERE sale_id = ? AND number = n.number AND state = 'waiting' LIMIT 1) AS p`,
     [numbers(wanted), saleId],
   );
   return new Set(found.map(({ number }) => Number(number)));

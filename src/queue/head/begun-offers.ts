@@ -18,12 +18,12 @@
 import { numbers } from '../../postgres/array-literal.ts';
 import { type Database, rows } from '../../postgres/database.ts';
 import { despiteDeadlocks } from '../../postgres/deadlock.ts';
-import { waitingPlace } from '../places.ts';
-import { IS_SAME_QUEUE, type QueueState, REPORT, sameQueue } from '../queue-state.ts';
+import { type QueueState, sameQueue } from '../queue-state.ts';
 
 /**
  * A head that stalls may come when another one has made these offers. Then they would be counted again, and use up others that an operator allows.
- * So none is begun if one of the places waits no longer, or another head has reported since the queue was read.
+ * So none is begun if one of the places waits no longer, or another head has reported since the queue was read. Postgres compares that under the
+ * lock (migrations/034-begun-offers.sql).
  * @param places their numbers
  * @returns false if none is begun: not so many are allowed any more, or the queue is another one than was read
  */
@@ -34,16 +34,13 @@ export async function beginOffers(
 ): Promise<boolean> {
   if (places.length === 0) return true;
   const [row] = await despiteDeadlocks(() =>
-    rows<{ begun: boolean }>(
-      db,
-      `SELECT stockade_begin_offers(sale_id, seed, n.numbers) AS begun FROM queues, (SELECT ?::bigint[] AS numbers) AS n
-       WHERE ${IS_SAME_QUEUE} AND ${REPORT} IS NOT DISTINCT FROM ? AND cardinality(n.numbers) = (
-         SELECT count(*) FROM unnest(n.numbers) AS of_place (number)
-         CROSS JOIN LATERAL (${waitingPlace('queues.sale_id', 'of_place.number')}) AS p)`,
-      [numbers(places), ...sameQueue(queue), queue.report ?? null],
-    ),
+    rows<{ begun: boolean }>(db, 'SELECT stockade_begin_offers(?, ?, ?, ?, ?::bigint[]) AS begun', [
+      ...sameQueue(queue),
+      queue.report ?? null,
+      numbers(places),
+    ]),
   );
-  return row?.begun ?? false;
+  return row!.begun;
 }
 
 /** @returns the numbers of the places whose offers are begun under the present rule, and not settled yet */

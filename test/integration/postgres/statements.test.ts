@@ -30,6 +30,7 @@ import {
   readPlaceOf,
   readPlaces,
   readWaiting,
+  waitingAmong,
 } from '../../../src/queue/places.ts';
 import { EVERYBODY, judgePresent, tidyPresence } from '../../../src/queue/presence.ts';
 import { type QueueState, readQueue } from '../../../src/queue/queue-state.ts';
@@ -149,6 +150,7 @@ async function operateQueue(): Promise<void> {
   await readPlaceOf(db, 'line', 'nobody');
   await readPlaces(db, 'line', [1, 2]);
   await readWaiting(db, 'line', 0, 10);
+  await waitingAmong(db, 'line', [1, 2]);
   const queue = (await readQueue(db, 'line'))!;
   await beginOffers(db, queue, [1, 2]);
   await tidyPresence(db, 'line', 1);

@@ -80,6 +80,29 @@ test('two heads use up one for the same place, and none that is not there', asyn
   expect(await queueOf(id)).toMatchObject({ allowed: 0 });
 });
 
+test.each<[string, string]>([
+  [
+    'a place waits no longer',
+    "UPDATE places SET state = 'left', reason = 'absent' WHERE sale_id = ? AND number = 2",
+  ],
+  ['another head has reported', 'UPDATE queues SET told_at = now() WHERE sale_id = ?'],
+  [
+    'another sale has got the id',
+    "UPDATE queues SET seed = decode(repeat('07', 32), 'hex') WHERE sale_id = ?",
+  ],
+])('none is begun if %s while a head waits for the lock', async (_, happens) => {
+  const id = await stopped(2);
+  const queue = await queueOf(id);
+  const other = await shop.db.transaction();
+  await other.raw('SELECT FROM queues WHERE sale_id = ? FOR UPDATE', [id]);
+  const late = beginOffers(shop.db, queue, [1, 2]);
+  await until(() => shop.isBlocked(), { what: 'the head waits' });
+  await other.raw(happens, [id]);
+  await other.commit();
+  expect(await late).toBe(false);
+  expect(await queueOf(id)).toMatchObject({ allowed: 2 });
+});
+
 test('those that were begun before the offers were stopped use up one of those that are handed out', async () => {
   const { id } = await shop.sell({ stock: 9, ...QUEUE });
   await queued(shop, id, ['anna', 'bert']);
