@@ -96,6 +96,19 @@ describe('what was seen in the logs', () => {
     );
   });
 
+  it('also holds what was the newest before, until it is applied: the backend may lose it, and write others', () => {
+    const log = aLog(2);
+    for (const seq of [2, 4, 4, 5]) log.saw(0, aRead(0, seq, seq));
+    const seqs = (of: SaleLog) => of.older[0]!.map(({ seq }) => seq);
+    expect(seqs(log)).toEqual([2, 4]);
+    expect(seqs(aLog(2, { before: log }))).toEqual([2, 4]);
+    expect(seqs(aLog(2, { before: log, generation: 2 }))).toEqual([]);
+    log.applied({ ...log.positions[0]!, seq: 2, tail: '2' }, 2);
+    expect(seqs(log)).toEqual([4]);
+    log.applied({ ...log.positions[0]!, seq: 5, tail: '5' }, 5);
+    expect(seqs(log)).toEqual([]);
+  });
+
   it('is of the segments of the sale: hints of others are ignored', () => {
     const log = aLog(2);
     log.grow([1, 2]);
