@@ -24,6 +24,7 @@ import { intercept, stallAt } from '../../support/engine/intercept.ts';
 import { RedisKeys } from '../../support/engine/redis-keys.ts';
 import { insertOrders } from '../../support/events/event-log.ts';
 import { until } from '../../support/fixtures.ts';
+import { untilBlocked } from '../../support/postgres/blocked.ts';
 import { APP_ROLE, allowDeleting, asAdmin } from '../../support/postgres/least-rights.ts';
 import { buyers, Shop } from '../../support/shop/shop.ts';
 import { query } from '../../support/shop/truth.ts';
@@ -348,7 +349,7 @@ describe('while a sale is being deleted', () => {
     const refund = orders.changeOrder(orderIds[0], { kind: 'refund' }, BY);
     await until(() => shop.isBlocked(), { what: 'the refund waits for the row' });
     const begun = begin(id, 4);
-    await until(async () => (await blockedSessions()) === 2, { what: 'the deletion waits too' });
+    await untilBlocked(shop.db, 2);
     await row.unlock();
     const sale = await begun;
     expect(await refund).toMatchObject({ code: 'done', order: { status: 'refunded' } });
@@ -434,12 +435,6 @@ describe('while a sale is being deleted', () => {
     expect(sale).toBeDefined();
   });
 });
-
-/** Sessions of this database that wait for a lock. */
-async function blockedSessions(): Promise<number> {
-  const waiting = "datname = current_database() AND wait_event_type = 'Lock'";
-  return (await rows(shop.db, `SELECT 1 FROM pg_stat_activity WHERE ${waiting}`)).length;
-}
 
 describe('a process that dies while it deletes', () => {
   const PAGE = /WITH page AS/;

@@ -12,7 +12,8 @@ import { applyBatch } from '../../../src/sync/apply/apply.ts';
 import { applyEach } from '../../../src/sync/apply/apply-each.ts';
 import { batchOf } from '../../../src/sync/apply/batch.ts';
 import { BY } from '../../support/author.ts';
-import { emptyDatabase, until } from '../../support/fixtures.ts';
+import { emptyDatabase } from '../../support/fixtures.ts';
+import { untilBlocked } from '../../support/postgres/blocked.ts';
 import { offered, QUEUE, queued } from '../../support/shop/queue.ts';
 import { buyers, Shop } from '../../support/shop/shop.ts';
 
@@ -29,12 +30,6 @@ afterEach(() => shop[Symbol.asyncDispose]());
 async function logOf(saleId: string): Promise<LogRead> {
   const position = { saleId, segment: 0, generation: 1, seq: 0, tail: '' };
   return (await shop.backend.log.readLog([position], 1_000))[0]!;
-}
-
-async function blocked(statements: number): Promise<void> {
-  const waiting = "datname = current_database() AND wait_event_type = 'Lock'";
-  const count = async () => (await rows(shop.db, `SELECT 1 FROM pg_stat_activity WHERE ${waiting}`)).length;
-  await until(async () => (await count()) === statements, { what: `${statements} statements wait` });
 }
 
 /** A transaction that is never the victim: the others notice the circle first. */
@@ -63,9 +58,9 @@ test('a rebuild waits for a sync that applies the same orders, and both complete
   const row = await shop.lockRow(first.id);
   // Its orders are inserted, and it waits for the row of the first sale.
   const applied = applyBatch(shop.db, { slices, orders });
-  await blocked(1);
+  await untilBlocked(shop.db, 1);
   const report = rebuildSale(shop.db, shop.backend, rebuilt.id);
-  await blocked(2);
+  await untilBlocked(shop.db, 2);
   await row.unlock();
   await applied;
   expect(await report).toMatchObject({ generation: 2, salvagedOrders: 0, loadedBuyers: 5 });
@@ -86,7 +81,7 @@ test('a batch locks its sales in the order of their ids, however they lie in the
   });
   const held = await shop.lockRow('b');
   const applied = applyBatch(shop.db, batchOf(reads, 1_000));
-  await blocked(1);
+  await untilBlocked(shop.db, 1);
   const free = await rows<{ id: string }>(shop.db, 'SELECT id FROM sales ORDER BY id FOR UPDATE SKIP LOCKED');
   await held.unlock();
   await applied;
@@ -101,7 +96,7 @@ describe('the victim of a deadlock is repeated', () => {
     const other = await patient();
     await other.raw('SELECT 1 FROM sales WHERE id = ? FOR UPDATE', [sale.id]);
     const changed = changeOrder(shop.db, { orderId: orderId!, kind: 'cancel', payType: undefined, by: BY });
-    await blocked(1);
+    await untilBlocked(shop.db, 1);
     await other.raw('SELECT 1 FROM orders WHERE order_id = ? FOR UPDATE', [orderId!]);
     await other.commit();
     await changed;
@@ -118,7 +113,7 @@ describe('the victim of a deadlock is repeated', () => {
     const other = await patient();
     await other.raw('SELECT 1 FROM places WHERE sale_id = ? FOR UPDATE', [id]);
     const expired = expireOrders(shop.db, 10);
-    await blocked(1);
+    await untilBlocked(shop.db, 1);
     await other.raw('SELECT 1 FROM orders WHERE order_id = ? FOR UPDATE', [orderId]);
     await other.commit();
     await expired;
@@ -137,7 +132,7 @@ describe('the victim of a deadlock is repeated', () => {
     const other = await patient();
     await other.raw('SELECT 1 FROM orders WHERE order_id = ? FOR UPDATE', [orderId]);
     const resumed = shop.service.change(id, { action: 'resume' }, BY);
-    await blocked(1);
+    await untilBlocked(shop.db, 1);
     await other.raw('SELECT 1 FROM sales WHERE id = ? FOR UPDATE', [id]);
     await other.commit();
     expect(await resumed).toMatchObject({ state: 'open' });
@@ -153,7 +148,7 @@ describe('the victim of a deadlock is repeated', () => {
     const other = await patient();
     await other.raw("UPDATE orders SET status = 'cancelled' WHERE order_id = ?", [bens!]);
     const applied = applyEach(shop.db, batchOf([{ position, head: undefined, entries: [entry] }], 1_000));
-    await blocked(1);
+    await untilBlocked(shop.db, 1);
     await other.raw('UPDATE sales SET stock = stock + 1 WHERE id = ?', [sale.id]);
     await other.commit();
     expect([...(await applied).values()]).toEqual([{ orderId: '8', reason: 'limit' }]);

@@ -6,6 +6,7 @@ import { asLost } from '../../../src/postgres/changes/in-time.ts';
 import { transactionInTime } from '../../../src/postgres/changes/transaction-in-time.ts';
 import { type Database, openDatabase, rows } from '../../../src/postgres/database.ts';
 import { freshDatabase, until } from '../../support/fixtures.ts';
+import { untilBlocked } from '../../support/postgres/blocked.ts';
 import { setChangeClock } from '../../support/postgres/change-clock.ts';
 import { asAdmin } from '../../support/postgres/least-rights.ts';
 import { TcpProxy } from '../../support/servers/network/tcp-proxy.ts';
@@ -49,8 +50,6 @@ const sessions = async (state: string) =>
       [state],
     )
   ).length;
-const WAITING =
-  "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
 const past = (ms: number) => until(() => monotonicMs() > ms, { what: 'the latest time is over' });
 
 test('is made in time, and its session serves others as before', async () => {
@@ -79,7 +78,7 @@ test('it waits for a lock past its latest time: it is rolled back', async () => 
   await lock.raw('SELECT 1 FROM settings FOR UPDATE');
   const latestMs = monotonicMs() + IN_TIME_MS;
   const change = insert(latestMs).catch((error: unknown) => error);
-  await until(async () => (await rows(direct, WAITING)).length > 0, { what: 'it waits for the lock' });
+  await untilBlocked(direct, 1);
   await past(latestMs);
   await lock.rollback();
   expect(await change).toMatchObject({ code: 'timed_out' });

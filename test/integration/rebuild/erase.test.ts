@@ -21,6 +21,7 @@ import { BY } from '../../support/author.ts';
 import { breaker, intercept, stallAt } from '../../support/engine/intercept.ts';
 import { RedisKeys } from '../../support/engine/redis-keys.ts';
 import { until } from '../../support/fixtures.ts';
+import { untilBlocked } from '../../support/postgres/blocked.ts';
 import { keysWith, tablesWith } from '../../support/shop/id-places.ts';
 import { offered, QUEUE, queued, states, untilStates } from '../../support/shop/queue.ts';
 import { buyers, Shop, type WatchedSync } from '../../support/shop/shop.ts';
@@ -70,12 +71,6 @@ async function closedSale(spec?: Record<string, unknown>) {
   await close(sold.id);
   return sold;
 }
-
-/** Whether so many statements wait for a lock in Postgres. */
-const blocked = async (statements: number) => {
-  const waiting = "datname = current_database() AND wait_event_type = 'Lock'";
-  return (await rows(shop.db, `SELECT 1 FROM pg_stat_activity WHERE ${waiting}`)).length === statements;
-};
 
 const places = async () => [
   ...(await tablesWith(shop.db, ANNA)),
@@ -156,7 +151,7 @@ describe('an erased buyer', () => {
     const trx = await shop.db.transaction();
     await applyErasures(trx, { saleId: id, generation }, await lockDueErasures(trx, id));
     const second = erase();
-    await until(() => blocked(1), { what: 'the second request waits for the first' });
+    await untilBlocked(shop.db, 1);
     await trx.commit();
     expect(await second).toMatchObject({ erased: [{ saleId: id, orders: 0 }], waiting: [] });
     expect(await pseudonymsIn(id)).toEqual([first?.pseudonym]);
@@ -499,7 +494,7 @@ describe('a change of an order at the same moment', () => {
     const cancelled = shop.orders(till.take).changeOrder(orderId, { kind: 'cancel' }, ANNA);
     await until(() => shop.isBlocked(), { what: 'the cancellation waits for the row of the sale' });
     const rebuilt = rebuildSale(shop.db, shop.backend, id);
-    await until(() => blocked(2), { what: 'the rebuild waits for the order' });
+    await untilBlocked(shop.db, 2);
     await row.unlock();
     expect(await cancelled).toMatchObject({ code: 'done' });
     await rebuilt;
@@ -515,7 +510,7 @@ describe('a change of an order at the same moment', () => {
     const rebuilt = rebuildSale(shop.db, shop.backend, id);
     await until(() => shop.isBlocked(), { what: 'the rebuild waits for the row of the sale' });
     const cancelled = shop.orders(till.take).changeOrder(orderId, { kind: 'cancel' }, ANNA);
-    await until(() => blocked(2), { what: 'the cancellation waits for the order' });
+    await untilBlocked(shop.db, 2);
     await row.unlock();
     await rebuilt;
     expect(await cancelled).toEqual({ code: 'forbidden' });

@@ -11,7 +11,7 @@ import { rebuildSale } from '../../../src/rebuild/rebuild.ts';
 import { applySlices, CursorMoved } from '../../../src/sync/apply/apply.ts';
 import { applyEach } from '../../../src/sync/apply/apply-each.ts';
 import { batchOf } from '../../../src/sync/apply/batch.ts';
-import { until } from '../../support/fixtures.ts';
+import { untilBlocked } from '../../support/postgres/blocked.ts';
 import { Shop } from '../../support/shop/shop.ts';
 
 const ORDER = { orderId: '7', buyerId: 'anna', quantity: 1, key: '' };
@@ -45,12 +45,6 @@ async function rebuild(): Promise<Loss[]> {
   return losses;
 }
 
-async function blocked(statements: number): Promise<void> {
-  const waiting = "datname = current_database() AND wait_event_type = 'Lock'";
-  const count = async () => (await rows(shop.db, `SELECT 1 FROM pg_stat_activity WHERE ${waiting}`)).length;
-  await until(async () => (await count()) === statements, { what: `${statements} statements wait` });
-}
-
 const kept = () => rows(shop.db, 'SELECT order_id FROM orders WHERE sale_id = ?', [saleId]);
 
 test('the batch commits first: its order is kept, and not counted as lost', async () => {
@@ -58,7 +52,7 @@ test('the batch commits first: its order is kept, and not counted as lost', asyn
   const late = await shop.db.transaction();
   await applySlices(late, slices, slices);
   const rebuilt = rebuild();
-  await blocked(1);
+  await untilBlocked(shop.db, 1);
   await late.commit();
   expect(await rebuilt).toEqual([]);
   expect(await readLosses(shop.db, saleId)).toEqual([]);
@@ -70,9 +64,9 @@ test('the rebuild commits first: the order is counted as lost, and the batch cha
   const other = await shop.db.transaction();
   await other.raw('SELECT 1 FROM segment_cursors WHERE sale_id = ? FOR UPDATE', [saleId]);
   const rebuilt = rebuild();
-  await blocked(1);
+  await untilBlocked(shop.db, 1);
   const late = expect(applySlices(shop.db, slices, slices)).rejects.toThrow(CursorMoved);
-  await blocked(2);
+  await untilBlocked(shop.db, 2);
   await other.rollback();
   expect(await rebuilt).toEqual([{ segment: 0, orders: 1 }]);
   await late;
@@ -85,9 +79,9 @@ test('the batch is refused as a whole, and its last step waits when the rebuild 
   const other = await shop.db.transaction();
   await other.raw('SELECT 1 FROM segment_cursors WHERE sale_id = ? FOR UPDATE', [saleId]);
   const late = applyEach(shop.db, { slices: batch(), orders: 1 });
-  await blocked(1);
+  await untilBlocked(shop.db, 1);
   const rebuilt = rebuild();
-  await blocked(2);
+  await untilBlocked(shop.db, 2);
   await other.rollback();
   expect([...(await late).values()]).toEqual([{ orderId: ORDER.orderId, reason: 'stock' }]);
   expect(await rebuilt).toEqual([]);

@@ -2,7 +2,8 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { rows } from '../../../src/postgres/database.ts';
 import { countLiveOrders } from '../../../src/sales/live-orders.ts';
-import { seed, until } from '../../support/fixtures.ts';
+import { seed } from '../../support/fixtures.ts';
+import { untilBlocked } from '../../support/postgres/blocked.ts';
 import { random } from '../../support/random.ts';
 import { Shop } from '../../support/shop/shop.ts';
 
@@ -41,13 +42,6 @@ async function numbers(): Promise<{ row: string | null; orders: string }> {
   return found!;
 }
 
-/** Statements that wait for a lock. */
-async function waiting(): Promise<number> {
-  const sql =
-    "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
-  return (await rows(shop.db, sql)).length;
-}
-
 test('commits and returns keep the number of a counted sale, and count no other sale', async () => {
   const [first] = await commit(3);
   await cancel(first!);
@@ -82,7 +76,7 @@ for (const [what, change] of changes) {
       const ends: Promise<unknown>[] = [];
       for (const work of first === 'count' ? works : works.reverse()) {
         ends.push(work());
-        await until(async () => (await waiting()) === ends.length, { what: `${ends.length} in line` });
+        await untilBlocked(shop.db, ends.length);
       }
       await row.unlock();
       await Promise.all(ends);

@@ -18,7 +18,7 @@ import type { LedgerEntry, SaleStatus } from '../../../src/operations/sale-opera
 import { Expiry } from '../../../src/orders/expiry.ts';
 import type { Buy } from '../../../src/orders/late-payment.ts';
 import { OrderService } from '../../../src/orders/order-service.ts';
-import { type Database, openDatabase, rows } from '../../../src/postgres/database.ts';
+import { type Database, openDatabase } from '../../../src/postgres/database.ts';
 import { migrate } from '../../../src/postgres/migrate.ts';
 import { LocalLocks, type SaleLocks } from '../../../src/postgres/sale-locks.ts';
 import { QueueHead } from '../../../src/queue/head/head.ts';
@@ -28,6 +28,7 @@ import { Sync } from '../../../src/sync/sync.ts';
 import { BY } from '../author.ts';
 import { freshDatabase, freshPrefix, redisUrl } from '../fixtures.ts';
 import { LONG_TIMEOUTS } from '../long-timeouts.ts';
+import { blockedStatements } from '../postgres/blocked.ts';
 import { SeenEvents, SeenExpiry, SeenHead } from './seen-events.ts';
 import { Till } from './till.ts';
 
@@ -131,9 +132,7 @@ export class Shop implements AsyncDisposable {
 
   /** Whether a statement waits for a lock in Postgres. */
   async isBlocked(): Promise<boolean> {
-    const waiting = "datname = current_database() AND wait_event_type = 'Lock'";
-    const found = await rows(this.db, `SELECT 1 FROM pg_stat_activity WHERE ${waiting}`);
-    return found.length > 0;
+    return (await blockedStatements(this.db)) > 0;
   }
 
   async startSync(options: SyncSpec = {}): Promise<WatchedSync> {
