@@ -85,22 +85,29 @@ export interface Page {
 
 /** Limit for one request. By default a node answers within two seconds (REQUEST_DEADLINE_MS). */
 const ATTEMPT_MS = 5_000;
+const KEY = /^[\x21-\x7e]{1,128}$/;
 
 export class BuyerClient {
   readonly #transport: Transport;
 
   /**
    * @param options must have `headers` that identify the buyer as the node requires: `X-Buyer-Id`, or `Authorization: Bearer …`
-   * @throws TypeError if the URL is wrong, RangeError if a time is
+   * @throws TypeError if the URL or a header is wrong, RangeError if a time is
    */
   constructor(options: ClientOptions) {
     this.#transport = new Transport(options, ATTEMPT_MS, CODES);
   }
 
-  /** Makes one purchase, even if it has to repeat the request. @throws UnexpectedAnswer, the signal's reason */
+  /**
+   * Makes one purchase, even if it has to repeat the request.
+   * @throws UnexpectedAnswer, the signal's reason, TypeError before anything is sent
+   */
   async purchase(purchase: NewPurchase, { signal }: CallOptions = {}): Promise<PurchaseOutcome> {
     const { saleId, quantity = 1, key = randomKey(), awaitCommit = true, purchaseToken } = purchase;
     const { reference, metadata } = purchase;
+    // Without a key the node would take each repetition for another purchase, and `null` would be the key of many.
+    if (!KEY.test(key) || typeof key !== 'string')
+      throw new TypeError(`key is ${JSON.stringify(key)}, but must be 1 to 128 visible ASCII characters`);
     const answer = await this.#transport.call({
       route: ROUTES.buy,
       params: { saleId },

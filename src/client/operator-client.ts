@@ -96,9 +96,13 @@ export class OperatorClient {
   readonly #transport: Transport;
   readonly #headers: Readonly<Record<string, string>>;
 
-  /** @throws TypeError if the URL is wrong, RangeError if a time is */
+  /** @throws TypeError if the URL or a header is wrong, RangeError if a time is */
   constructor({ token, operator, ...options }: OperatorOptions) {
-    this.#transport = new Transport({ deadlineMs: ATTEMPT_MS, ...options }, ATTEMPT_MS, CODES);
+    this.#transport = new Transport(
+      { ...options, deadlineMs: options.deadlineMs ?? ATTEMPT_MS },
+      ATTEMPT_MS,
+      CODES,
+    );
     this.#headers = {
       authorization: `Bearer ${token}`,
       ...(operator !== undefined && { 'x-operator': operator }),

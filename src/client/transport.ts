@@ -3,7 +3,8 @@
  *
  *   request ──a final answer──────────────────────────────> done
  *     │ ──busy: nothing was done──────────────────────────> pause, next request
- *     │ ──unavailable, unknown, internal, no answer───────> pause, next request, if the call may be repeated
+ *     │ ──unavailable, unknown, internal, no answer,
+ *     │   no headers to send it with────────────────────> pause, next request, if the call may be repeated
  *     │ ──the deadline is over──> the last answer, or `unknown` if an earlier request may have been executed
  *
  * A stream is opened by one request. Its reader decides about the next one (sale-stream.ts).
@@ -14,7 +15,7 @@
 export interface ClientOptions {
   /** URL of the port, such as `https://shop.example`. If it has a path, each route is appended to it. */
   readonly url: string;
-  /** Sent with each request. A function is called for each request. */
+  /** Sent with each request. A function is called for each request; if it fails, that request is not sent. */
   readonly headers?: HeaderSource | undefined;
   /** How long a call may repeat its request, in milliseconds, at least 1. Default 10,000. */
   readonly deadlineMs?: number | undefined;
@@ -75,6 +76,9 @@ interface Written {
   readonly body: string | undefined;
 }
 
+/** There are no headers for a request, so it was not sent. */
+class NotSent extends Error {}
+
 export interface Problem {
   readonly code: string;
   readonly title: string;
@@ -121,28 +125,27 @@ export class Transport {
 
   /**
    * @param codes of the problems that the port is known to answer with
-   * @throws TypeError if the URL is wrong, RangeError if a time is
+   * @throws TypeError if the URL or a header is wrong, RangeError if a time is
    */
   constructor(options: ClientOptions, attemptMs: number, codes: readonly string[]) {
-    const { url } = options;
-    if (!/^https?:\/\//.test(String(url)) || !URL.canParse(url))
-      throw new TypeError(`url is ${JSON.stringify(url)}, but must begin with http:// or https://`);
+    this.#base = baseOf(options.url);
+    if (typeof options.headers === 'object') joined(options.headers);
     for (const name of ['deadlineMs', 'attemptMs'] as const) {
       const ms = options[name];
       if (ms !== undefined && !(ms >= 1)) throw new RangeError(`${name} is ${ms}, but must be at least 1`);
     }
-    this.#base = url.replace(/\/+$/, '');
     this.#options = options;
     this.#attemptMs = options.attemptMs ?? attemptMs;
     this.#codes = codes;
   }
 
   /**
-   * @throws UnexpectedAnswer, the signal's reason, TypeError if the body has a value that JSON does not have, or a part of the
-   * path is missing
+   * @throws UnexpectedAnswer, the signal's reason, TypeError if the body has a value that JSON does not have, a header one that
+   * HTTP does not have, or a part of the path is missing
    */
   async call(request: Request): Promise<Answer> {
     const written = { url: this.urlOf(request), body: encoded(request.body) };
+    joined(request.headers);
     // A slow route has its own time, which a shorter option must not cut: the change would end as `unknown`.
     const attemptMs = Math.max(this.#attemptMs, request.attemptMs ?? 0);
     const deadline = now() + Math.max(this.#options.deadlineMs ?? DEADLINE_MS, request.attemptMs ?? 0);
@@ -170,7 +173,7 @@ export class Transport {
   /**
    * Opens a stream of server-sent events.
    * @param signal ends the stream, and the request before that
-   * @throws UnexpectedAnswer, the signal's reason, TypeError if a part of the path is missing
+   * @throws UnexpectedAnswer, the signal's reason
    */
   async open(request: Request, signal: AbortSignal): Promise<Opened> {
     const url = this.urlOf(request);
@@ -185,7 +188,8 @@ export class Transport {
     } catch (error) {
       signal.throwIfAborted();
       if (error instanceof UnexpectedAnswer) throw error;
-      return { ok: false, problem: noAnswer(request, reasonOf(error)), retryAfterMs: 0 };
+      const problem = error instanceof NotSent ? notSent(error) : noAnswer(request, reasonOf(error));
+      return { ok: false, problem, retryAfterMs: 0 };
     }
   }
 
@@ -211,7 +215,8 @@ export class Transport {
     } catch (error) {
       signal?.throwIfAborted();
       if (error instanceof UnexpectedAnswer) throw error;
-      return { answer: { ok: false, problem: noAnswer(request, reasonOf(error)) }, retryAfterMs: 0 };
+      const problem = error instanceof NotSent ? notSent(error) : noAnswer(request, reasonOf(error));
+      return { answer: { ok: false, problem }, retryAfterMs: 0 };
     } finally {
       clearTimeout(timer);
       signal?.removeEventListener('abort', onAbort);
@@ -219,20 +224,26 @@ export class Transport {
   }
 
   async #send({ url, body }: Written, { route, headers }: Request, signal: AbortSignal): Promise<Response> {
-    const { fetch = globalThis.fetch, headers: source } = this.#options;
-    const given = typeof source === 'function' ? await unlessAborted(source(), signal) : source;
+    const { fetch = globalThis.fetch } = this.#options;
+    const type = body === undefined ? undefined : { 'content-type': 'application/json' };
     return fetch(url, {
       method: route[0],
-      headers: {
-        ...given,
-        ...headers,
-        ...(body !== undefined && { 'content-type': 'application/json' }),
-      },
+      headers: await this.#headersWith(signal, headers, type),
       ...(body !== undefined && { body }),
       // After some redirects, `fetch` would send a GET instead of this request, and its answer would look like success.
       ...(route[0] !== 'GET' && { redirect: 'manual' }),
       signal,
     });
+  }
+
+  /** @throws NotSent */
+  async #headersWith(signal: AbortSignal, ...own: (Headers | undefined)[]): Promise<Headers> {
+    const { headers: source } = this.#options;
+    try {
+      return joined(typeof source === 'function' ? await unlessAborted(source(), signal) : source, ...own);
+    } catch (error) {
+      throw new NotSent(reasonOf(error));
+    }
   }
 
   /** @throws UnexpectedAnswer */
@@ -260,13 +271,9 @@ export class Transport {
     return this.#codes.includes(code) || String(type).startsWith('/problems/');
   }
 
-  /** @throws TypeError if a part of the path is missing */
+  /** @throws TypeError if a part of the path is missing, or can't be one */
   urlOf({ route, params = {}, query = {} }: Pick<Request, 'route' | 'params' | 'query'>): string {
-    const path = route[1].replace(/\{(\w+)\}/g, (_, name: string) => {
-      const value: unknown = params[name];
-      if (typeof value === 'string' && value !== '') return encodeURIComponent(value);
-      throw new TypeError(`${name} must be a text that is not empty, not ${JSON.stringify(value)}`);
-    });
+    const path = route[1].replace(/\{(\w+)\}/g, (_, name: string) => partOf(name, params[name]));
     const search = new URLSearchParams(
       Object.entries(query).filter((pair): pair is [string, string] => pair[1] !== undefined),
     ).toString();
@@ -274,13 +281,71 @@ export class Transport {
   }
 }
 
-/** `JSON.stringify` makes null of a number that is not finite, and the port would store that. */
+/** Without the slash at its end. Routes can't be appended to a query, and `fetch` refuses a URL with a user. @throws TypeError */
+function baseOf(url: string): string {
+  if (!/^https?:\/\//.test(String(url)) || !URL.canParse(url))
+    throw new TypeError(`url is ${JSON.stringify(url)}, but must begin with http:// or https://`);
+  const { origin, pathname, username, password, search, hash } = new URL(url);
+  // The message does not show the text, because it may hold a password.
+  if (`${username}${password}${search}${hash}` !== '')
+    throw new TypeError('url must have no user, password, query or fragment');
+  return `${origin}${pathname}`.replace(/\/+$/, '');
+}
+
+/** @throws TypeError: a part that is missing, or is `..`, would lead to another route, and half of a character to none */
+function partOf(name: string, value: unknown): string {
+  if (typeof value !== 'string' || value === '')
+    throw new TypeError(`${name} must be a text that is not empty, not ${JSON.stringify(value)}`);
+  if (/^\.\.?$/.test(value) || /\p{Surrogate}/u.test(value))
+    throw new TypeError(`${name} is ${JSON.stringify(value)}, which can't be part of a path`);
+  return encodeURIComponent(value);
+}
+
+/**
+ * Headers of several sources. Of two with the same name, in whatever case, the later one counts: `fetch` would join their values.
+ * @throws TypeError for a name or a value that HTTP does not have
+ */
+function joined(...sources: (Headers | undefined)[]): Headers {
+  const all = new globalThis.Headers();
+  for (const [name, value] of sources.flatMap((source) => Object.entries(source ?? {}))) {
+    try {
+      all.set(name, value);
+    } catch {
+      // The message does not show the value, because it may be a token.
+      throw new TypeError(
+        `the header ${JSON.stringify(name)} can't be sent: its name or value has characters that HTTP does not allow`,
+      );
+    }
+  }
+  return Object.fromEntries(all);
+}
+
+/** `JSON.stringify` leaves out what JSON does not have, or makes null or {} of it, and the port would store that. */
 function encoded(body: unknown): string | undefined {
-  return JSON.stringify(body, (name, value: unknown) => {
-    if (typeof value === 'number' && !Number.isFinite(value))
-      throw new TypeError(`${name} is ${value}, which JSON does not have`);
+  return JSON.stringify(body, function (this: Record<string, unknown>, name, value: unknown) {
+    // As it was before its `toJSON` was called.
+    const given = this[name];
+    if (!isJson(given) || (given === undefined && Array.isArray(this)))
+      throw new TypeError(`${name} is ${shown(given)}, which JSON does not have`);
     return value;
   });
+}
+
+function isJson(value: unknown): boolean {
+  if (typeof value === 'number' || value instanceof Number || value instanceof Date)
+    return Number.isFinite(Number(value));
+  return !(
+    typeof value === 'function' ||
+    typeof value === 'symbol' ||
+    value instanceof Map ||
+    value instanceof Set
+  );
+}
+
+function shown(value: unknown): string {
+  if (typeof value === 'function') return 'a function';
+  if (value instanceof Map || value instanceof Set) return `a ${value.constructor.name}`;
+  return String(value);
 }
 
 /** The members of a text that is a JSON object, otherwise none. */
@@ -298,6 +363,10 @@ function noAnswer({ changes }: Request, detail: string): Problem {
     : { code: 'unavailable', title: 'No answer came', status: 0, detail };
 }
 
+function notSent({ message }: NotSent): Problem {
+  return { code: 'unavailable', title: 'The request was not sent', status: 0, detail: message };
+}
+
 function outcomeUnknown({ title, code }: Problem): Problem {
   const detail = `An earlier request had no answer; the last one was answered ${code}: ${title}`;
   return { code: 'unknown', title: 'It is not known whether the request was executed', status: 0, detail };
@@ -308,9 +377,14 @@ export function reasonOf(error: unknown): string {
   return [message, cause?.message].filter(Boolean).join(': ') || String(error);
 }
 
-function retryAfter(response: Response): number {
-  const seconds = Number(response.headers.get('retry-after') ?? 0);
-  return Number.isFinite(seconds) ? seconds * 1_000 : 0;
+/** In milliseconds. Gateways give a date too, by their own clock, which a browser of another origin does not see. */
+function retryAfter({ headers }: Response): number {
+  const value = headers.get('retry-after') ?? '0';
+  const seconds = Number(value);
+  const ms = Number.isNaN(seconds)
+    ? Date.parse(value) - (Date.parse(headers.get('date') ?? '') || Date.now())
+    : seconds * 1_000;
+  return Number.isFinite(ms) ? Math.max(0, ms) : 0;
 }
 
 /** Rejects with the signal's reason. */

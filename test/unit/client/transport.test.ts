@@ -11,6 +11,7 @@ type Step =
       readonly status: number;
       readonly body: unknown;
       readonly retryAfter?: string;
+      readonly date?: string;
       readonly location?: string;
     };
 
@@ -32,14 +33,21 @@ afterEach(() => {
 /** Answers one request after the other by the steps; the last one again and again. */
 async function scripted(...steps: Step[]) {
   const requests: IncomingMessage[] = [];
+  const bodies: string[] = [];
   const listening = createServer((request, response) => {
     const step = steps[Math.min(requests.length, steps.length - 1)]!;
     requests.push(request);
-    request.resume().on('end', () => {
+    let body = '';
+    request.on('data', (piece) => {
+      body += piece;
+    });
+    request.on('end', () => {
+      bodies.push(body);
       if (step === 'cut') request.socket.destroy();
       else if (step !== 'silent') {
-        const { status, retryAfter, location } = step;
+        const { status, retryAfter, location, date } = step;
         response.writeHead(status, {
+          ...(date !== undefined && { date }),
           ...(retryAfter !== undefined && { 'retry-after': retryAfter }),
           ...(location !== undefined && { location }),
         });
@@ -53,6 +61,7 @@ async function scripted(...steps: Step[]) {
   return {
     url,
     requests,
+    bodies,
     buyer: (deadlineMs = 20_000) => new BuyerClient({ url, deadlineMs, headers: { 'X-Buyer-Id': 'ann' } }),
     operator: (deadlineMs = 20_000) => new OperatorClient({ url, deadlineMs, token: 'a-secret-token' }),
   };
@@ -78,6 +87,13 @@ describe('a purchase', () => {
   test.each([
     ['a number that JSON does not have', Number.NaN, 'a is NaN, which JSON does not have'],
     ['a bigint', 1n, /BigInt/],
+    ['a boxed number that JSON does not have', Object(Number.NaN), 'a is NaN, which JSON does not have'],
+    ['a date that is none', new Date(Number.NaN), 'a is Invalid Date, which JSON does not have'],
+    ['a map', new Map([['b', 1]]), 'a is a Map, which JSON does not have'],
+    ['a set', new Set([1]), 'a is a Set, which JSON does not have'],
+    ['a function', () => 1, 'a is a function, which JSON does not have'],
+    ['a symbol', Symbol('b'), 'a is Symbol(b), which JSON does not have'],
+    ['nothing in a list', [1, undefined], '1 is undefined, which JSON does not have'],
   ])('is not sent with %s in it', async (_, a, message) => {
     const { buyer, operator, requests } = await scripted(PLACED);
     const metadata = { deep: [{ a }] };
@@ -97,6 +113,34 @@ describe('a purchase', () => {
         .followSale(saleId as string)
         .next(),
     ).rejects.toThrow(message);
+    expect(requests).toEqual([]);
+  });
+
+  test('is sent with a date, and without a member that is undefined', async () => {
+    const { operator, bodies } = await scripted(SALE);
+    const metadata = { at: new Date(0), no: undefined };
+    await operator().createSale({ id: 'web', stock: 1, metadata });
+    expect(bodies).toEqual(['{"id":"web","stock":1,"metadata":{"at":"1970-01-01T00:00:00.000Z"}}']);
+  });
+
+  // Without a key, a node takes each repetition for another purchase.
+  test.each([[''], [null], [7], ['größe'], ['a b'], ['a\nb'], ['k'.repeat(129)]])(
+    'is not sent with the key %j',
+    async (key) => {
+      const { buyer, requests } = await scripted('cut', PLACED);
+      const purchase = buyer(300).purchase({ saleId: 'web', key: key as string });
+      await expect(purchase).rejects.toThrow(`key is ${JSON.stringify(key)}, but must be 1 to 128 visible`);
+      expect(requests).toEqual([]);
+    },
+  );
+
+  // `fetch` would take them for steps in the path, and ask another route.
+  test.each([['.'], ['..'], ['\ud800']])('is not sent for the sale %j, nor is another call', async (id) => {
+    const { buyer, operator, requests } = await scripted(PLACED);
+    const message = `is ${JSON.stringify(id)}, which can't be part of a path`;
+    await expect(buyer().purchase({ saleId: id })).rejects.toThrow(message);
+    await expect(buyer().ordersOf(id)).rejects.toThrow(TypeError);
+    await expect(operator().deleteSale(id)).rejects.toThrow(TypeError);
     expect(requests).toEqual([]);
   });
 
@@ -136,6 +180,13 @@ describe('a purchase', () => {
 
   test('waits as long as Retry-After says, and not beyond the deadline', async () => {
     const { buyer, requests } = await scripted(final(problem('busy')));
+    expect(await buyer(5_000).purchase({ saleId: 'web' })).toMatchObject({ code: 'busy' });
+    expect(requests).toHaveLength(1);
+  });
+
+  test('waits for a date in Retry-After too, by the clock of who gave it', async () => {
+    const [date, retryAfter] = ['Wed, 21 Oct 2015 07:28:00 GMT', 'Wed, 21 Oct 2015 07:29:00 GMT'];
+    const { buyer, requests } = await scripted({ ...(problem('busy') as object), date, retryAfter } as Step);
     expect(await buyer(5_000).purchase({ saleId: 'web' })).toMatchObject({ code: 'busy' });
     expect(requests).toHaveLength(1);
   });
@@ -301,6 +352,56 @@ test('a code that only a newer version knows is handed over', async () => {
   }
 });
 
+test('a header of the program replaces none of the client’s, in whatever case', async () => {
+  const { url, requests } = await scripted(PLACED, SALE);
+  const headers = { 'Content-Type': 'text/plain', 'Idempotency-Key': 'other', Authorization: 'Bearer other' };
+  await new BuyerClient({ url, headers }).purchase({ saleId: 'web', key: 'k' });
+  await new OperatorClient({ url, headers, token: 'a-secret-token' }).sale('web');
+  expect(requests[0]!.headers).toMatchObject({ 'content-type': 'application/json', 'idempotency-key': 'k' });
+  expect(requests[1]!.headers).toMatchObject({ authorization: 'Bearer a-secret-token' });
+});
+
+test('a header that can’t be sent is refused, and its value not shown', async () => {
+  const { url, buyer, requests } = await scripted(PLACED);
+  expect(() => new BuyerClient({ url, headers: { Authorization: 'Bearer Зоя' } })).toThrow(
+    /^the header "Authorization" can't be sent: its name or value has characters that HTTP does not allow$/,
+  );
+  const operator = new OperatorClient({ url, token: 't', operator: 'Зоя', attemptMs: 100 });
+  await expect(operator.changeSale('web', { action: 'top-up', units: 1 })).rejects.toThrow('"x-operator"');
+  await expect(buyer().purchase({ saleId: 'web', purchaseToken: 'a\nb' })).rejects.toThrow(
+    '"purchase-token"',
+  );
+  expect(requests).toEqual([]);
+});
+
+describe('headers that can’t be had', () => {
+  const failing = () => {
+    throw new Error('the session has ended');
+  };
+
+  test('leave a change unmade, and not unknown', async () => {
+    const { url, requests } = await scripted(PLACED);
+    for (const headers of [failing, async () => failing(), () => ({ Cookie: 'Зоя' })]) {
+      const buyer = new BuyerClient({ url, headers, deadlineMs: 150 });
+      expect(await buyer.purchase({ saleId: 'web' })).toMatchObject({ code: 'unavailable', status: 0 });
+    }
+    expect(requests).toEqual([]);
+  });
+
+  test('are asked for again; what was sent before stays unknown', async () => {
+    const { url, requests } = await scripted('cut', PLACED);
+    let calls = 0;
+    const once = () => (++calls === 1 ? { 'x-buyer-id': 'ann' } : failing());
+    const buyer = new BuyerClient({ url, headers: once, deadlineMs: 500 });
+    expect(await buyer.purchase({ saleId: 'web' })).toMatchObject({ code: 'unknown' });
+    expect(requests).toHaveLength(1);
+    const later = () => (++calls % 2 === 1 ? { 'x-buyer-id': 'ann' } : failing());
+    const patient = new BuyerClient({ url, headers: later });
+    expect(await patient.purchase({ saleId: 'web' })).toMatchObject({ code: 'committed' });
+    expect(requests).toHaveLength(2);
+  });
+});
+
 describe('headers that never come', () => {
   const headers = () => new Promise<never>(() => {});
 
@@ -336,10 +437,22 @@ test('a time that is longer than a timer can be does not end a request at once',
   expect(ended).toBeUndefined();
 });
 
+test('an operator’s deadline that is undefined is the usual one', async () => {
+  const { url } = await scripted({ ...(problem('busy') as object), retryAfter: '20' } as Step);
+  const controller = new AbortController();
+  const operator = new OperatorClient({ url, token: 't', deadlineMs: undefined });
+  const call = operator.sale('web', { signal: controller.signal });
+  setTimeout(() => controller.abort(new Error('it waits')), 200);
+  await expect(call).rejects.toThrow('it waits');
+});
+
 test.each([
   [{ url: 'shop.example' }, TypeError],
   [{ url: 'ftp://shop.example' }, TypeError],
   [{ url: 'http://' }, TypeError],
+  [{ url: 'http://ann:secret@localhost' }, TypeError],
+  [{ url: 'http://localhost/?page=1' }, TypeError],
+  [{ url: 'http://localhost/#page' }, TypeError],
   [{ url: 'http://localhost', deadlineMs: 0 }, RangeError],
   [{ url: 'http://localhost', attemptMs: Number.NaN }, RangeError],
 ])('%j is refused', (options, kind) => {
