@@ -73,6 +73,7 @@ export class Locks {
   readonly #connection: LockConnection;
   readonly #wakeups: Wakeups;
   readonly #times: LockTimes;
+  /** By the key of the lock: several names may have the same. */
   readonly #queues = new Map<string, LockQueue>();
   readonly #process = randomBytes(12).toString('base64url');
   #owners = 0;
@@ -104,7 +105,7 @@ export class Locks {
    * @throws NotExecuted if Redis can't be reached, LockNotAcquired if it does not answer
    */
   async tryLock(name: string, { holder }: TryLockOptions = {}): Promise<LockHandle | undefined> {
-    if (holder && this.#queues.get(name)?.isHeldBy(holder)) return holder.enter();
+    if (holder && this.#isHeldBy(holder, name)) return holder.enter();
     return this.#wait(name, { waitMs: 2 * this.#times.answerWithinMs, tryOnce: true });
   }
 
@@ -114,7 +115,7 @@ export class Locks {
     if (!(waitMs >= 1 && waitMs <= MAX_WAIT_MS)) {
       throw new RangeError(`waitMs is ${waitMs}, but must be from 1 to ${MAX_WAIT_MS}`);
     }
-    if (holder && this.#queues.get(name)?.isHeldBy(holder)) return holder.enter();
+    if (holder && this.#isHeldBy(holder, name)) return holder.enter();
     signal?.throwIfAborted();
     // Only `tryLock` resolves with `undefined`.
     return (await this.#wait(name, { waitMs, signal, tryOnce: false }))!;
@@ -161,21 +162,26 @@ export class Locks {
 
   async #wait(name: string, options: WaitOptions): Promise<LockHandle | undefined> {
     if (this.#closed) throw new LockNotAcquired(name, LOCKS_CLOSED);
-    let queue = this.#queues.get(name);
+    const keys = lockKeys(name);
+    let queue = this.#queues.get(keys.lock);
     if (!queue) {
-      queue = new LockQueue(name, lockKeys(name), {
+      queue = new LockQueue(name, keys, {
         connection: this.#connection,
         wakeups: this.#wakeups,
         times: this.#times,
         nextOwner: () => `${this.#process}:${++this.#owners}`,
         idle: () => {
-          if (this.#queues.get(name) === own) this.#queues.delete(name);
+          if (this.#queues.get(keys.lock) === own) this.#queues.delete(keys.lock);
         },
       });
       const own = queue;
-      this.#queues.set(name, queue);
+      this.#queues.set(keys.lock, queue);
     }
     return queue.wait(options);
+  }
+
+  #isHeldBy(holder: LockHandle, name: string): boolean {
+    return this.#queues.get(lockKeys(name).lock)?.isHeldBy(holder) ?? false;
   }
 }
 

@@ -335,6 +335,21 @@ describe('reentrance', () => {
     expect(await stage.owner(name)).toBeNull();
   });
 
+  test('knows the lock by each of its names, and so do those who wait', async () => {
+    const locks = await stage.process();
+    const [name, key] = ['by-each-name', '{by-each-name}'];
+    const holder = await locks.lock(name);
+    expect(await locks.lock(key, { holder, waitMs: 20 })).toBe(holder);
+    expect(await locks.tryLock(key, { holder })).toBe(holder);
+    const waiting = locks.lock(key);
+    const later = locks.lock(name);
+    for (let i = 0; i < 3; i++) await holder.release();
+    const first = await Promise.race([waiting, later]);
+    expect(await waiting).toBe(first);
+    await first.release();
+    expect((await later).token).toBeGreaterThan(first.token);
+  });
+
   test('is not for a handle of another lock, nor for one that was released', async () => {
     const locks = await stage.process();
     const [name, another] = [stage.name(), stage.name()];
