@@ -24,7 +24,9 @@ export interface PlaceParts {
   readonly fault: (error: unknown) => void;
 }
 
-type Run = <T extends object>(work: () => Promise<T>) => Promise<T | { readonly code: 'unavailable' }>;
+type Run = <T extends object>(
+  work: () => Promise<T>,
+) => Promise<T | { readonly code: 'unavailable'; readonly detail: string }>;
 
 /** @param run does not begin a work after `close` */
 export function placesOf(parts: PlaceParts, run: Run): ShopPlaces {

@@ -37,6 +37,9 @@ export interface EmbeddedParts extends Operations {
   release(): Promise<void>;
 }
 
+const CLOSED = 'the shop was closed: open another one';
+const UNAVAILABLE = { code: 'unavailable', detail: CLOSED } as const;
+
 type Work = <T>(work: () => Promise<T>) => Promise<T>;
 
 export class EmbeddedShop implements Shop {
@@ -54,7 +57,7 @@ export class EmbeddedShop implements Shop {
     this.#parts = parts;
     const work: Work = (operation) => this.#run(operation);
     this.places = placesOf(parts.places, async (operation) =>
-      this.#closing ? { code: 'unavailable' } : this.#run(operation),
+      this.#closing ? UNAVAILABLE : this.#run(operation),
     );
     this.sales = salesOf(parts.sales, work);
     this.orders = ordersOf(parts.orders, work);
@@ -68,7 +71,7 @@ export class EmbeddedShop implements Shop {
 
   async purchase(input: NewPurchase): Promise<PurchaseOutcome> {
     const purchase = checkedPurchase(input);
-    if (this.#closing) return { code: 'unavailable' };
+    if (this.#closing) return UNAVAILABLE;
     // An embedded shop checks no purchase tokens, so no outcome is about tokens.
     return refusedPurchase(purchase) ?? ((await this.#parts.buy(purchase)) as PurchaseOutcome);
   }
@@ -89,7 +92,7 @@ export class EmbeddedShop implements Shop {
   }
 
   async #run<T>(operation: () => Promise<T>): Promise<T> {
-    if (this.#closing) throw new StockadeError('closed', 'the shop was closed: open another one');
+    if (this.#closing) throw new StockadeError('closed', CLOSED);
     const work = operation();
     this.#underWay.add(work);
     try {

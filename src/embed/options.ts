@@ -125,6 +125,7 @@ export const SHARED_OPTIONS: readonly SettingName[] = OPTIONS;
 
 /** @throws ConfigError with all faults at once, by the names of the options */
 export function configOf(options: OpenOptions): Config {
+  if (!isRecord(options)) throw new ConfigError([{ field: 'options', problem: 'must be an object' }]);
   const faults = [...misused(options), ...missing(options)];
   const given = Object.fromEntries(OPTIONS.map((name) => [name, options[name]]));
   try {
@@ -135,6 +136,13 @@ export function configOf(options: OpenOptions): Config {
     faults.push(...error.faults.map(byOption));
   }
   throw new ConfigError(faults);
+}
+
+/** A program without types may give anything: without options that count, the shop would sell from memory. */
+function isRecord(options: unknown): boolean {
+  return (
+    typeof options === 'object' && options !== null && !(Array.isArray(options) || Symbol.iterator in options)
+  );
 }
 
 /** Faults that the schemas of the settings do not find. */

@@ -55,7 +55,8 @@ export interface BuyersPlace {
  */
 export type PlaceOutcome =
   | BuyersPlace
-  | { readonly code: 'no_place' | 'no_queue' | 'queue_full' | 'unknown_sale' | 'busy' | 'unavailable' }
+  | { readonly code: 'no_place' | 'no_queue' | 'queue_full' | 'unknown_sale' | 'busy' }
+  | { readonly code: 'unavailable'; readonly detail?: string }
   | { readonly code: 'ended'; readonly endedAt?: number }
   | { readonly code: 'invalid_request'; readonly detail: string };
 
@@ -77,12 +78,13 @@ export interface NewAcceptance {
  */
 export type AcceptanceOutcome =
   | { readonly code: 'committed'; readonly orderId: string; readonly quantity: number }
-  | { readonly code: 'offer_ended' | 'paused' | 'busy' | 'unavailable' | 'unknown' }
+  | { readonly code: 'offer_ended' | 'paused' | 'busy' | 'unknown' }
+  | { readonly code: 'unavailable'; readonly detail?: string }
   | { readonly code: 'invalid_request'; readonly detail: string };
 
 /**
  * Queues, as buyers see them. Each method resolves within about `requestDeadlineMs`. For values that a buyer may have sent wrong the
- * outcome is `invalid_request`, after `close` it is `unavailable`.
+ * outcome is `invalid_request`, after `close` it is `unavailable` with a `detail` that says so.
  */
 export interface ShopPlaces {
   /** Gives the buyer a place, or finds the one that it has. It needs no purchase token, also with `requireToken`. @throws InvalidInput for a member of the wrong type */

@@ -38,7 +38,10 @@ export interface NewPurchase {
  * The outcome of a purchase. With `committed` and `accepted` there is an order. With `unknown` there may be one: repeat the
  * purchase with the same key. With any other outcome there is none. Times are milliseconds since the Unix epoch.
  */
-export type PurchaseOutcome = Exclude<Outcome, { code: 'token_required' | 'token_invalid' }>;
+export type PurchaseOutcome =
+  | Exclude<Outcome, { code: 'token_required' | 'token_invalid' | 'unavailable' }>
+  /** A store does not answer, or the sale is being rebuilt. With a `detail`: the shop was closed, and every purchase is answered so. */
+  | { readonly code: 'unavailable'; readonly detail?: string };
 
 /** The definition of a new sale. Times are ISO 8601 with zone. */
 export interface NewSale {
@@ -238,7 +241,7 @@ export interface ShopEvents {
 export interface Shop {
   /**
    * The purchase's outcome, within `requestDeadlineMs`. For values that a buyer may have sent wrong it is `invalid_request`,
-   * after `close` it is `unavailable`.
+   * after `close` it is `unavailable` with a `detail` that says so.
    * @throws InvalidInput if a member has the wrong type, or is not a member of a purchase
    */
   purchase(purchase: NewPurchase): Promise<PurchaseOutcome>;

@@ -36,6 +36,9 @@ function aLogger() {
   return { lines, info: line, warn: line, error: line } satisfies Logger & { lines: unknown };
 }
 
+/** The outcome after `close`. */
+const CLOSED = { code: 'unavailable', detail: 'the shop was closed: open another one' };
+
 describe('purchases', () => {
   test('have the outcomes of a node’s purchases, in all programs with the same stores', async () => {
     const place = await aPlace();
@@ -103,8 +106,10 @@ describe('purchases', () => {
     await shop.close();
     expect(new Set((await Promise.all(underWay)).map(({ code }) => code))).toEqual(new Set(['committed']));
     expect(await operation).toMatchObject({ id: 'web' });
-    expect(await shop.purchase({ saleId: 'web', buyerId: 'late' })).toEqual({ code: 'unavailable' });
+    expect(await shop.purchase({ saleId: 'web', buyerId: 'late' })).toEqual(CLOSED);
     await expect(shop.sales.list()).rejects.toMatchObject({ code: 'closed' });
+    const orders = shop.orders.export('web')[Symbol.asyncIterator]();
+    await expect(orders.next()).rejects.toMatchObject({ code: 'closed', message: CLOSED.detail });
     const next = await opened(place);
     expect(await next.sales.show('web')).toMatchObject({ remaining: 10, committedOrders: 40 });
   });
@@ -290,7 +295,7 @@ describe('stores of another shop', () => {
     await using keys = new RedisKeys(place);
     await keys.redis.set(new Keys(place.keyPrefix).owner, `${crypto.randomUUID()} another shop`);
     expect(await shop.failed).toMatchObject({ code: 'foreign_stores' });
-    expect(await shop.purchase({ saleId: 'web', buyerId: 'ann' })).toEqual({ code: 'unavailable' });
+    expect(await shop.purchase({ saleId: 'web', buyerId: 'ann' })).toEqual(CLOSED);
     await shop.close();
   });
 });
@@ -317,6 +322,10 @@ describe('options', () => {
     [{ webhookUrl: 'http://localhost', onOrderEvents: () => {} }, 'onOrderEvents replaces webhookUrl'],
     [{ onOrderEvents: 'x' as never }, 'onOrderEvents must be a function'],
     [{ logger: {} as never }, 'logger must have the methods info, warn and error'],
+    ...[null, 'redis://cache', 5, true, [], () => {}, new Map()].map((given): [OpenOptions, string] => [
+      given as never,
+      'options must be an object',
+    ]),
     [{ redisURL: secret } as never, 'redisURL is not an option: the options are redisUrl, databaseUrl,'],
   ])('%j are refused with the names of the options', async (options, message) => {
     const error = await open(options).catch((reason: unknown) => reason);

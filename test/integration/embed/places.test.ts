@@ -143,10 +143,11 @@ describe.each(inTier({ test: stores.slice(0, 1), release: stores }))('%s', (_, i
 
   test('after close there is no answer', async () => {
     await shop.close();
+    const closed = { code: 'unavailable', detail: 'the shop was closed: open another one' };
     const holder = { saleId: 'queue-1', buyerId: 'ann' };
     const offer = { orderId: '1', quantity: 1 };
-    expect(await shop.places.join(holder)).toEqual({ code: 'unavailable' });
-    expect(await shop.places.show(holder)).toEqual({ code: 'unavailable' });
-    expect(await shop.places.accept({ buyerId: 'ann', offer })).toEqual({ code: 'unavailable' });
+    expect(await shop.places.join(holder)).toEqual(closed);
+    expect(await shop.places.show(holder)).toEqual(closed);
+    expect(await shop.places.accept({ buyerId: 'ann', offer })).toEqual(closed);
   });
 });
