@@ -32,6 +32,7 @@ import { randomBytes } from 'node:crypto';
 import type { Redis } from 'ioredis';
 import { InvalidInput } from '../engine/errors.ts';
 import { clientsLike, connect, type IoredisClient, subscriberClient, takeClient } from '../redis/clients.ts';
+import { DATABASE, hasDatabase } from '../redis/redis-address.ts';
 import { LockConnection } from './lock-connection.ts';
 import { LOCKS_CLOSED, LockNotAcquired } from './lock-errors.ts';
 import type { LockHandle } from './lock-handle.ts';
@@ -209,6 +210,7 @@ function clientsOf({ url, redis }: LocksOptions): readonly [forCommands: Redis, 
   // The message does not show the text, because it may hold a password.
   if (!/^rediss?:\/\//.test(String(url)) || !URL.canParse(url!))
     throw invalidOption('url', 'must be a URL that begins with redis:// or rediss://');
+  if (!hasDatabase(url!)) throw invalidOption('url', DATABASE);
   return [takeClient(url!), subscriberClient(url!)];
 }
 

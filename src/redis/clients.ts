@@ -169,11 +169,15 @@ function handlingErrorsOf(client: Redis, name: 'asking' | 'subscribe'): Redis {
  */
 export async function connect<Client extends RedisClient>(client: Client): Promise<Client> {
   let first: Error | undefined;
-  client.on('error', (error: Error) => {
+  let unselected: Error | undefined;
+  client.on('error', (error: Error & { readonly command?: { readonly name: string } }) => {
     first ??= error;
+    if (error.command?.name === 'select') unselected ??= error;
   });
   try {
     await (client instanceof Cluster ? connectCluster(client) : client.connect());
+    // The client would go on in database 0, which may be another program's.
+    if (unselected) throw unselected;
     return client;
   } catch (error) {
     const where =

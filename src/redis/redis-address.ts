@@ -22,6 +22,13 @@ export interface RedisAddress {
   readonly tls: ConnectionOptions | undefined;
 }
 
+/** A client would take any other path for the database 0. */
+export const DATABASE = 'must have no path but the number of a database, such as /1';
+
+export function hasDatabase(url: string): boolean {
+  return /^\/?\d*$/.test(new URL(url).pathname);
+}
+
 /** @throws the file system's error if a file that the URL names can't be read */
 export function redisAddress(text: string): RedisAddress {
   const url = new URL(text);

@@ -3,7 +3,7 @@
  * `rediss://user:password@a:6379,b:6379?sslrootcert=ca.pem`.
  */
 import { z } from 'zod';
-import { TLS_FILES } from '../../redis/redis-address.ts';
+import { DATABASE, hasDatabase, TLS_FILES } from '../../redis/redis-address.ts';
 import { SecretUrl, withoutSecrets } from './secret.ts';
 import { unreadable } from './url-files.ts';
 
@@ -30,6 +30,7 @@ export const redisUrl = z
   // The text after a # would become part of one server's URL and not of the others.
   .refine((text) => !text.includes('#'), { error: NO_FRAGMENT, abort: true })
   .refine((text) => redisUrls(text).every(isServer), { error: MUST_BE, abort: true })
+  .refine((text) => redisUrls(text).every(hasDatabase), { error: DATABASE, abort: true })
   .refine((text) => isDecodable(redisUrls(text)[0]!), { error: ONLY_ESCAPES, abort: true })
   .refine(hasKnownParameters, { error: PARAMETERS, abort: true })
   .refine((text) => unreadable(redisUrls(text)[0]!, TLS_FILES) === undefined, {

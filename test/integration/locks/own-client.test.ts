@@ -63,6 +63,14 @@ test('the client stays open when the locks are closed', async () => {
   redis.disconnect();
 });
 
+test('a database that the server does not have is refused, and not taken for the first one', async () => {
+  const redis = new Redis(server.url, { db: 99, lazyConnect: true });
+  for (const options of [{ url: `${server.url}/99` }, { redis }]) {
+    const opening = Locks.open(options);
+    await expect(opening).rejects.toThrow(/^Redis at .* can't be reached: ERR DB index is out of range/);
+  }
+});
+
 test.each([
   [{}, 'url or redis must be given, and not both'],
   [undefined as never, 'url or redis must be given, and not both'],
@@ -73,6 +81,7 @@ test.each([
   [{ url: 'redis://localhost', redis: new Redis({ lazyConnect: true }) }, 'url or redis must be given'],
   [{ url: 'localhost:6379' }, 'url must be a URL that begins with redis:// or rediss://'],
   [{ url: 'redis://:secret@:x' }, 'url must be a URL'],
+  [{ url: 'redis://:secret@localhost/shop' }, 'url must have no path but the number of a database'],
   [{ redis: {} as Redis }, 'redis must be a client of ioredis'],
   [{ redis: null as unknown as Redis }, 'redis must be a client of ioredis'],
   // The package `redis` has such clients.

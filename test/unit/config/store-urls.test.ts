@@ -87,6 +87,15 @@ describe('REDIS_URL', () => {
     expect(faultOf({ REDIS_URL: url })).toMatch(/may have the parameters sslrootcert, sslcert, sslkey/);
   });
 
+  test('with a path that names no database is refused: the client would use the database 0', () => {
+    for (const url of ['redis://cache/shop', 'redis://cache/1/2', 'redis://a/1,b/x'])
+      expect(faultOf({ REDIS_URL: url })).toMatch(
+        'must have no path but the number of a database, such as /1',
+      );
+    for (const url of ['redis://cache/', 'redis://cache/15'])
+      expect(faultOf({ REDIS_URL: url })).toBeUndefined();
+  });
+
   test('with a # is refused: parameters behind it would hold for some servers only', () => {
     const env = { REDIS_URL: `rediss://a#,b?sslrootcert=${ca}` };
     expect(faultOf(env)).toMatch(/must not hold a #; in a password it is written %23/);
