@@ -55,11 +55,27 @@ export async function readOwnOrdersOfSale(
   const page = await readOrderPage(db, saleId, { ...query, buyerId });
   // Checked even if there are orders, because the sale may be in deletion.
   if (!record && !(await isSale(db, saleId))) return undefined;
-  const saved = new Set(page.orders.map(({ orderId }) => orderId));
-  const accepted = (record?.orders ?? [])
-    .filter(({ seq, orderId }) => seq > record!.committed && !saved.has(orderId))
+  const onPage = new Set(page.orders.map(({ orderId }) => orderId));
+  const missing = (record?.orders ?? []).filter(
+    ({ seq, orderId }) => seq > record!.committed && !onPage.has(orderId),
+  );
+  // Those that have been committed since the record was read come on a later page.
+  const later = page.next === undefined ? [] : await committedOf(db, missing);
+  const accepted = missing
+    .filter(({ orderId }) => !later.includes(orderId))
     .map(({ orderId, quantity }) => ({ orderId, saleId, quantity }));
   return { ...page, accepted };
+}
+
+/** Those of the orders that are in Postgres. */
+async function committedOf(db: Database, orders: readonly HeldOrder[]): Promise<readonly string[]> {
+  if (orders.length === 0) return [];
+  const found = await rows<{ order_id: string }>(
+    db,
+    'SELECT order_id FROM orders WHERE order_id = ANY(?::bigint[])',
+    [orders.map(({ orderId }) => orderId)],
+  );
+  return found.map(({ order_id }) => order_id);
 }
 
 async function isSale(db: Database, saleId: string): Promise<boolean> {

@@ -278,6 +278,17 @@ describe('a buyer’s own orders', () => {
       orders: [{ orderId: idAt(0, 1), status: 'cancelled' }],
       accepted: [{ orderId: '2', saleId: sale.id, quantity: 2 }],
     });
+    // Committed after the record was read, and on the next page.
+    await insert(sale.id, [{ orderId: '2', buyerId: 'ann', status: 'unpaid', second: 0 }]);
+    const first = await readOwnOrdersOfSale(shop.db, ann, { limit: 1 }, async () => record);
+    expect(first).toMatchObject({ orders: [{ orderId: idAt(0, 1) }], accepted: [] });
+    const second = await readOwnOrdersOfSale(
+      shop.db,
+      ann,
+      { limit: 1, after: first!.next },
+      async () => record,
+    );
+    expect(second).toMatchObject({ orders: [{ orderId: '2' }], accepted: [] });
     const none = async () => undefined;
     expect(await readOwnOrdersOfSale(shop.db, { ...ann, buyerId: 'bob' }, {}, none)).toMatchObject({
       ...{ orders: [], accepted: [] },
