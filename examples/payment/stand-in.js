@@ -5,6 +5,7 @@
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
+import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
 import { signed } from './signature.js';
 
@@ -166,7 +167,17 @@ function newId(kind) {
   return `${kind}_${randomBytes(12).toString('hex')}`;
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) {
+/** Whether Node was started with this file, whatever it was called: without its ending, or through a link. */
+function isStarted() {
+  try {
+    return createRequire(import.meta.url).resolve(process.argv[1]) === fileURLToPath(import.meta.url);
+  } catch {
+    // It was started with no file, as by `node -e`.
+    return false;
+  }
+}
+
+if (isStarted()) {
   const { PROVIDER_KEY: secretKey = '', WEBHOOK_SECRET = '', WEBHOOK_URL, PORT = '4242' } = process.env;
   const webhookUrl = WEBHOOK_URL ?? 'http://localhost:3000/provider/events';
   const standIn = new StandIn({ secretKey, webhookUrl, webhookSecrets: WEBHOOK_SECRET.split(',') });

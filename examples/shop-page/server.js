@@ -8,6 +8,7 @@
 import { createHmac, randomUUID, timingSafeEqual } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
+import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
 
 const TYPES = { html: 'text/html', css: 'text/css', js: 'text/javascript' };
@@ -102,7 +103,17 @@ function json(value, headers = {}) {
   return { headers: { 'content-type': 'application/json', ...headers }, body: JSON.stringify(value) };
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) {
+/** Whether Node was started with this file, whatever it was called: without its ending, or through a link. */
+function isStarted() {
+  try {
+    return createRequire(import.meta.url).resolve(process.argv[1]) === fileURLToPath(import.meta.url);
+  } catch {
+    // It was started with no file, as by `node -e`.
+    return false;
+  }
+}
+
+if (isStarted()) {
   // Without the secret, anybody could write the cookie of any buyer.
   const missing = ['OPS_TOKEN', 'JWT_SECRET'].filter((name) => !process.env[name]);
   if (missing.length > 0) {

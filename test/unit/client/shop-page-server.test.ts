@@ -1,7 +1,11 @@
 /** The server of the example of a shop's page: who it takes a visitor for. And what examples say that lack a variable. */
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 // @ts-expect-error The example is JavaScript.
@@ -41,6 +45,39 @@ describe("the server of the example of a shop's page", () => {
       expect(visit, cookie).toMatchObject({ isNew: true });
       expect([victim, first.buyer]).not.toContain(visit.buyer);
     }
+  });
+});
+
+describe('an example that is started by another name', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'stockade-examples-'));
+  afterAll(() => rmSync(folder, { recursive: true }));
+  const examples = fileURLToPath(new URL('../../../examples', import.meta.url));
+  symlinkSync(examples, join(folder, 'linked'));
+  symlinkSync(join(examples, 'shop-page/server.js'), join(folder, 'server.js'));
+  symlinkSync(join(examples, 'payment/stand-in.js'), join(folder, 'stand-in.js'));
+
+  test.each(['linked/shop-page/server.js', 'server.js', 'linked/shop-page/server'])('%s starts', (name) => {
+    const { stderr } = spawnSync(process.execPath, [join(folder, name)], { env: {}, encoding: 'utf8' });
+    expect(stderr).toBe('OPS_TOKEN and JWT_SECRET are missing.\n');
+  });
+
+  test.each(['linked/payment/stand-in.js', 'stand-in.js', 'linked/payment/stand-in'])(
+    '%s starts',
+    async (name) => {
+      const program = spawn(process.execPath, [join(folder, name)], { env: { PORT: '0' } });
+      const ended = once(program, 'exit');
+      const [said] = await Promise.race([once(program.stdout, 'data'), ended.then(() => ['nothing'])]);
+      program.kill();
+      await ended;
+      expect(String(said)).toMatch(/^http/);
+    },
+  );
+
+  test('it does not start if another program imports it', async () => {
+    const url = new URL('../../../examples/payment/stand-in.js', import.meta.url).href;
+    const program = ['--input-type=module', '-e', `await import('${url}')`, 'an-argument'];
+    const { status, stdout, stderr } = spawnSync(process.execPath, program, { env: {}, encoding: 'utf8' });
+    expect({ status, stdout, stderr }).toEqual({ status: 0, stdout: '', stderr: '' });
   });
 });
 
