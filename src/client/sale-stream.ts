@@ -193,8 +193,11 @@ async function* eventsIn(
     rest = lines.pop()!;
     if (rest.length > MAX_EVENT_CHARACTERS) throw new Error('an event is too long');
     for (const line of lines) {
-      const [, name, text] = /^(\w+): ?(.*?)\r?$/.exec(line) ?? [];
-      if (name !== undefined) fields[name] = text!;
+      // A text may have characters that end a line for a regular expression, and not for JSON.
+      const [, name, text] = /^(\w+): ?(.*?)\r?$/s.exec(line) ?? [];
+      // A gateway may have divided the data at its line breaks.
+      if (name === 'data' && fields.data !== undefined) fields.data += `\n${text}`;
+      else if (name !== undefined) fields[name] = text!;
       if (line !== '' && line !== '\r') continue;
       yield fields;
       fields = {};

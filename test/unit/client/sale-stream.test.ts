@@ -123,6 +123,23 @@ test('each state is an update; comments and unknown events are none; the last ev
   expect(vi.getTimerCount()).toBe(0);
 });
 
+test('whatever a title is, and however an event is divided, the update has all of it', async () => {
+  const title = 'Zoë\u2028\u2029\u0085🎟 data: x';
+  const of = { id: 'web', title };
+  follow();
+  await pass();
+  answers[0]!.send(`event: sale\ndata: ${JSON.stringify(of)}\n\n`);
+  const lines = JSON.stringify(of, null, 1).split('\n');
+  answers[0]!.send(`event: sale\n${lines.map((line) => `data: ${line}\n`).join('')}\n`);
+  await pass();
+  expect(updates).toEqual([
+    { code: 'found', sale: of },
+    { code: 'found', sale: of },
+  ]);
+  answers[0]!.send(END);
+  await pass();
+});
+
 test('a place is followed in the same way, with its token', async () => {
   const place = { number: 3, state: 'waiting' };
   const told: object[] = [];
