@@ -48,6 +48,12 @@ describe('sale create', () => {
     });
   });
 
+  test('a number that is not quite whole is refused, and not rounded', () => {
+    for (const stock of ['100.00000000000000001', '99.99999999999999999'])
+      expect(() => saleInput('tickets', { stock })).toThrow(/--stock must be a whole number/);
+    expect(saleInput('tickets', { stock: '100.0' })).toEqual({ id: 'tickets', stock: 100 });
+  });
+
   test('all faults at once, by the names of the flags', () => {
     const faulty = { stock: '1.5', perBuyerLimit: 'two', endsAt: 'tomorrow', metadata: '{hall' };
     expect(() => saleInput('-', faulty)).toThrow(
