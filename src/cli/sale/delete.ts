@@ -1,14 +1,16 @@
-import { once } from 'node:events';
-import { createWriteStream } from 'node:fs';
-import { open, rm } from 'node:fs/promises';
-import { dirname } from 'node:path';
-import { finished } from 'node:stream/promises';
+import { rm } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Option } from 'commander';
 import { StockadeError } from '../../engine/errors.ts';
-import type { DeleteOperations, Deletion } from '../../operations/delete-operations.ts';
+import type { Author } from '../../engine/sale/author.ts';
+import { type DeleteOperations, type Deletion, OrdersDiffer } from '../../operations/delete-operations.ts';
 import type { OrderOperations } from '../../operations/order-operations.ts';
-import { type SaleOperations, type SaleStatus, WrongState } from '../../operations/sale-operations.ts';
+import {
+  type SaleOperations,
+  type SaleStatus,
+  UnknownSale,
+  WrongState,
+} from '../../operations/sale-operations.ts';
 import { AUTHOR_OPTIONS, authorOf } from '../command/author.ts';
 import { type CommandSpec, QUIET, SALE_SETTINGS } from '../command/command.ts';
 import { confirmation, YES_OPTION } from '../command/confirm.ts';
@@ -17,6 +19,7 @@ import { writeOrders } from '../order/export.ts';
 import { EXIT_OK, UsageError } from '../terminal/explain.ts';
 import { note, number, plural, print, printJson } from '../terminal/output.ts';
 import { progressBar } from '../terminal/progress.ts';
+import { writeWhole } from './whole-file.ts';
 
 const LOOK_MS = 200;
 /** The command stops to wait if no further order is deleted for so long. */
@@ -27,7 +30,8 @@ export const deleteSale: CommandSpec = {
   summary: 'delete an archived sale for good, with its ledger and its orders',
   details:
     'A sale that has orders is deleted only with both --with-orders and --export: all its orders are written to that file ' +
-    'first, as by `stockade order export` in NDJSON, and none is deleted that is not in it. The file must not exist. ' +
+    'first, as by `stockade order export` in NDJSON, and none is deleted that is not in it. A file that exists is never ' +
+    'changed: it must have exactly these orders already, as after an attempt that failed. ' +
     'If the command is interrupted while orders are being deleted, nodes go on; the same command shows how far they are.',
   options: [
     new Option('--with-orders', 'delete its orders too'),
@@ -54,18 +58,36 @@ export const deleteSale: CommandSpec = {
     const confirm = confirmation(`delete ${saleId}`, options, withOrders);
     const { deleted, kept } = await withOperations({ config, log }, async ({ sales, orders }) => {
       const isDeleting = (await sales.deletion(saleId)).state === 'deleting';
-      if (!isDeleting) await confirm(async () => told(await sales.show(saleId), file));
-      // While a sale is being deleted, nobody can read its orders. The command that began the deletion has exported them.
-      const kept = isDeleting ? undefined : file;
-      if (kept !== file) note(`${saleId} is being deleted already: nothing is written to ${file}`);
-      const exported = kept === undefined ? 0 : await exportTo(kept, sales, orders, saleId);
-      return { deleted: await follow(sales, await sales.delete(saleId, exported, author)), kept };
+      try {
+        if (!isDeleting) await confirm(async () => told(await sales.show(saleId), file));
+        // While a sale is being deleted, nobody can read its orders. The command that began the deletion has exported them.
+        const kept = isDeleting ? undefined : file;
+        if (kept !== file) note(`${saleId} is being deleted already: nothing is written to ${file}`);
+        const exported =
+          kept === undefined ? { orders: 0, isNew: false } : await exportTo(kept, sales, orders, saleId);
+        return { deleted: await follow(sales, await begin(sales, saleId, exported, kept, author)), kept };
+      } catch (error) {
+        if (!(error instanceof UnknownSale)) throw error;
+        const now = await sales.deletion(saleId);
+        if (now.state !== 'deleted') throw error;
+        // It has ended just now.
+        if (isDeleting) return { deleted: now, kept: undefined };
+        throw isGone(now, error);
+      }
     });
     if (json) printJson({ ...deleted, ...(kept !== undefined && { export: kept }) });
     else print(deletedText(deleted, kept));
     return EXIT_OK;
   },
 };
+
+/** The error of a command that was repeated, perhaps because it was told to do so. */
+const isGone = ({ saleId, orders, deletedAt }: Deleted, cause: UnknownSale) =>
+  new StockadeError(
+    'unknown_sale',
+    `there is no sale ${saleId}: it was deleted at ${deletedAt}, with ${plural(orders, 'order')}`,
+    { cause },
+  );
 
 /** What will happen; empty if it will be refused. */
 function told({ archivedAt, committedOrders, title }: SaleStatus, file: string | undefined): string[] {
@@ -79,51 +101,39 @@ function told({ archivedAt, committedOrders, title }: SaleStatus, file: string |
   ];
 }
 
-/**
- * Writes all orders to a new file, and to the disk. If that fails, there is no file.
- * @returns their number. @throws UsageError if the file exists
- */
+/** Writes all orders to a file. @throws WrongState unless the sale is archived; as `writeWhole` */
 async function exportTo(
   file: string,
   sales: SaleOperations,
   orders: OrderOperations,
   saleId: string,
-): Promise<number> {
+): Promise<{ orders: number; isNew: boolean }> {
   const { state, archivedAt, committedOrders } = await sales.show(saleId);
   if (archivedAt === undefined) throw new WrongState(saleId, state, 'deleted: archive it first');
-  const out = createWriteStream(file, { flags: 'wx', flush: true });
-  await once(out, 'open').catch((error) => {
-    if (error.code === 'EEXIST') throw new UsageError(`${file} exists: name a new file for the export`);
-    throw error;
-  });
   let written = 0;
   const all = { saleId, committedOrders, wanted: {}, format: 'ndjson' } as const;
-  try {
+  const { isNew } = await writeWhole(file, async (out) => {
     for await (const piece of writeOrders(orders, all, out)) written += piece.orders;
-    await finished(out.end());
-    await syncFolder(dirname(file));
-  } catch (error) {
-    out.destroy();
-    // With a part of the orders in it, the file would only be in the way of the next attempt.
-    await rm(file, { force: true }).catch(() => {});
-    throw error;
-  }
-  return written;
+  });
+  return { orders: written, isNew };
 }
 
-/** Errors of systems that can't open a folder, or can't sync one. */
-const NO_SYNC: readonly (string | undefined)[] = [
-  ...['EISDIR', 'EACCES', 'EPERM', 'EBADF', 'EINVAL'],
-  ...['ENOTSUP', 'EOPNOTSUPP', 'ENOSYS'],
-];
-
-/** The stream has synced the file, but not its name: after a power cut, the file could be gone and its orders deleted. */
-async function syncFolder(folder: string): Promise<void> {
+/** Begins the deletion. If it is refused because the export is not that of the sale now, the next attempt needs another one. */
+async function begin(
+  sales: DeleteOperations,
+  saleId: string,
+  exported: { readonly orders: number; readonly isNew: boolean },
+  file: string | undefined,
+  author: Author,
+): Promise<Deletion> {
   try {
-    const handle = await open(folder);
-    await handle.sync().finally(() => handle.close());
+    return await sales.delete(saleId, exported.orders, author);
   } catch (error) {
-    if (!NO_SYNC.includes((error as NodeJS.ErrnoException).code)) throw error;
+    if (file === undefined || !exported.isNew) throw error;
+    if (error instanceof OrdersDiffer) await rm(file, { force: true });
+    // The deletion may have begun.
+    else note(`The orders are in ${file}: the same command can be repeated.`);
+    throw error;
   }
 }
 

@@ -1,5 +1,5 @@
 /** `stockade sale delete --export`: what is on the disk before the node is asked to delete. */
-import { mkdtemp, open, readdir, readFile, rm } from 'node:fs/promises';
+import { link, mkdtemp, open, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -10,10 +10,11 @@ import { callCli } from '../../support/cli/cli.ts';
 
 vi.mock('node:fs/promises', async (original) => {
   const real = await original<typeof import('node:fs/promises')>();
-  return { ...real, open: vi.fn(real.open) };
+  return { ...real, open: vi.fn(real.open), link: vi.fn(real.link) };
 });
 
 const realOpen = vi.mocked(open).getMockImplementation()!;
+const realLink = vi.mocked(link).getMockImplementation()!;
 let done: string[];
 
 // To load all commands takes longer than a test may.
@@ -39,11 +40,21 @@ function watchSyncs(error?: Error): void {
   });
 }
 
+interface Node {
+  /** The answer to requests to delete. Missing: the sale is deleted. */
+  readonly refusal?: { readonly status: number; readonly code: string };
+}
+
 /** The ops port of a node with one archived sale that has one order. */
-async function archivingNode(): Promise<NodeJS.ProcessEnv> {
+async function archivingNode({ refusal }: Node = {}): Promise<NodeJS.ProcessEnv> {
   const sale = { ...saleToJson(parseSale({ id: 'jazz', stock: 5 })), state: 'closed', committedOrders: 1 };
   const archived = { ...sale, archivedAt: '2026-11-27T20:00:00.000Z' };
   const server = createServer(({ method, url }, response) => {
+    if (method === 'DELETE' && refusal) {
+      const problem = { ...refusal, title: refusal.code, orders: 2 };
+      response.writeHead(refusal.status, { 'content-type': 'application/problem+json' });
+      return response.end(JSON.stringify(problem));
+    }
     const body = () => {
       if (method === 'DELETE') {
         done.push('deleted');
@@ -69,10 +80,9 @@ async function aFolder(): Promise<string> {
   return folder;
 }
 
-const deleteTo = async (file: string) =>
-  callCli(['sale', 'delete', 'jazz', '--with-orders', '--yes', '--export', file], {
-    env: await archivingNode(),
-  });
+const commandTo = (file: string) => ['sale', 'delete', 'jazz', '--with-orders', '--yes', '--export', file];
+const deleteTo = async (file: string, node?: Node) =>
+  callCli(commandTo(file), { env: await archivingNode(node) });
 
 test('the name of the file is on the disk before its orders are deleted', async () => {
   watchSyncs();
@@ -100,3 +110,60 @@ test.each(['EINVAL', 'ENOTSUP'])(
     expect(done).toEqual(['deleted']);
   },
 );
+
+const UNAVAILABLE = { status: 503, code: 'unavailable' };
+
+test('a refused deletion leaves nothing that the next attempt refuses', async () => {
+  watchSyncs();
+  const folder = await aFolder();
+  const file = join(folder, 'jazz.ndjson');
+  const differ = await deleteTo(file, { refusal: { status: 409, code: 'orders_differ' } });
+  expect([differ.exitCode, differ.stderr]).toEqual([1, expect.stringContaining('export them again')]);
+  expect(await readdir(folder)).toEqual([]);
+  expect(await deleteTo(file)).toMatchObject({ exitCode: 0 });
+  expect(await readdir(folder)).toEqual(['jazz.ndjson']);
+});
+
+test('the export stays if the deletion may have begun, and the same command goes on with it', async () => {
+  watchSyncs();
+  const folder = await aFolder();
+  const file = join(folder, 'jazz.ndjson');
+  const failed = await deleteTo(file, { refusal: UNAVAILABLE });
+  expect([failed.exitCode, failed.stderr]).toEqual([1, expect.stringContaining(`The orders are in ${file}`)]);
+  const exported = await readFile(file, 'utf8');
+  expect(exported).toMatch(/"end":true/);
+  expect(await deleteTo(file, { refusal: UNAVAILABLE })).toMatchObject({ exitCode: 1 });
+  expect(await deleteTo(file)).toMatchObject({ exitCode: 0 });
+  expect(await readFile(file, 'utf8')).toBe(exported);
+  expect(await readdir(folder)).toEqual(['jazz.ndjson']);
+});
+
+test.each([
+  ['a part of an export', '{"orderId":"7","saleId":"jazz"}\n'],
+  ['an export of other orders', '{"orderId":"8","saleId":"jazz"}\n{"end":true,"orders":1}\n'],
+  ['an empty file', ''],
+])('%s is not changed, and nothing is deleted', async (_, text) => {
+  watchSyncs();
+  const folder = await aFolder();
+  const file = join(folder, 'jazz.ndjson');
+  await writeFile(file, text);
+  expect(await deleteTo(file)).toMatchObject({ exitCode: 2, stderr: expect.stringContaining('exists') });
+  expect(done).toEqual([]);
+  expect([await readdir(folder), await readFile(file, 'utf8')]).toEqual([['jazz.ndjson'], text]);
+});
+
+test('a file system that has no links is no hindrance, and an export is there once', async () => {
+  watchSyncs();
+  vi.mocked(link).mockImplementation(async () => {
+    throw Object.assign(new Error('no such call'), { code: 'EPERM' });
+  });
+  onTestFinished(() => {
+    vi.mocked(link).mockImplementation(realLink);
+  });
+  const folder = await aFolder();
+  const file = join(folder, 'jazz.ndjson');
+  expect(await deleteTo(file, { refusal: UNAVAILABLE })).toMatchObject({ exitCode: 1 });
+  expect(await deleteTo(file)).toMatchObject({ exitCode: 0 });
+  expect(await readFile(file, 'utf8')).toMatch(/"orderId":"7".*\n.*"end":true/);
+  expect(await readdir(folder)).toEqual(['jazz.ndjson']);
+});

@@ -38,3 +38,36 @@ test('nor in JSON', async () => {
   expect(JSON.parse(stdout)).toMatchObject({ saleId: 'jazz', state: 'deleted', orders: 3 });
   expect(JSON.parse(stdout)).not.toHaveProperty('export');
 });
+
+/** The ops port of a node without the sale. @param states of its deletion, in turn; the last one stays */
+async function nodeWithout(...states: ('none' | 'deleting' | 'deleted')[]): Promise<NodeJS.ProcessEnv> {
+  const begun = { saleId: 'jazz', orders: 3, actor: 'ann', reason: '', begunAt: '2026-11-27T20:00:00.000Z' };
+  const ended = { ...begun, done: 3, deletedAt: '2026-11-27T20:00:01.000Z' };
+  const server = createServer(({ url }, response) => {
+    const isKnown = url!.endsWith('/deletion');
+    const state = isKnown && states.length > 1 ? states.shift()! : states[0]!;
+    const body = isKnown ? { ...ended, state } : { title: 'There is no such sale', code: 'unknown_sale' };
+    response.writeHead(isKnown ? 200 : 404, { 'content-type': 'application/json' }).end(JSON.stringify(body));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => {
+    server.close();
+  });
+  const { port } = server.address() as AddressInfo;
+  return { OPS_URL: `http://127.0.0.1:${port}`, OPS_TOKEN: 'a token of the operators' };
+}
+
+test('a command that is repeated after the end is told that the sale was deleted', async () => {
+  const stderr = 'error: there is no sale jazz: it was deleted at 2026-11-27T20:00:01.000Z, with 3 orders\n';
+  const env = await nodeWithout('deleted');
+  expect(await callCli(AGAIN, { env })).toMatchObject({ exitCode: 1, stderr });
+  const mistyped = await callCli(AGAIN, { env: await nodeWithout('none') });
+  expect(mistyped).toMatchObject({ exitCode: 1, stderr: expect.stringContaining('lists all sales') });
+});
+
+test('a deletion that ends while the command is repeated is no failure', async () => {
+  const env = await nodeWithout('deleting', 'deleted');
+  expect(await callCli(AGAIN, { env })).toMatchObject({
+    ...{ exitCode: 0, stdout: 'jazz is deleted with 3 orders.\n' },
+  });
+});

@@ -1,0 +1,54 @@
+/** `stockade sale delete --export` that is ended while it writes the orders. */
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { parseSale, saleToJson } from '../../../src/engine/sale/sale-json.ts';
+import { RunningCli, runCli } from '../../support/cli/cli.ts';
+import { until } from '../../support/until.ts';
+
+/** The ops port of a node with an archived sale of two orders. @param hangs it keeps the second page of them for itself */
+async function archivingNode(hangs: boolean): Promise<NodeJS.ProcessEnv> {
+  const sale = { ...saleToJson(parseSale({ id: 'jazz', stock: 5 })), state: 'closed', committedOrders: 2 };
+  const answers = (method: string, url: URL): object | undefined => {
+    if (method === 'DELETE') return { saleId: 'jazz', state: 'deleted', orders: 2, done: 2 };
+    if (url.pathname.endsWith('/deletion')) return { saleId: 'jazz', state: 'none' };
+    if (!url.pathname.endsWith('/orders')) return { ...sale, archivedAt: '2026-11-27T20:00:00.000Z' };
+    const order = (orderId: string) => ({ orderId, saleId: 'jazz' });
+    if (!url.searchParams.has('after')) return { orders: [order('7')], next: '7' };
+    return hangs ? undefined : { orders: [order('8')] };
+  };
+  const server = createServer(({ method, url }, response) => {
+    const body = answers(method!, new URL(url!, 'http://here'));
+    if (!body) return;
+    response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(body));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  const { port } = server.address() as AddressInfo;
+  return { OPS_URL: `http://127.0.0.1:${port}`, OPS_TOKEN: 'a token of the operators' };
+}
+
+test.each(['SIGINT', 'SIGTERM', 'SIGKILL'] as const)(
+  'an export that %s ends is not in the way of the next attempt',
+  async (signal) => {
+    const folder = await mkdtemp(join(tmpdir(), 'delete-'));
+    onTestFinished(() => rm(folder, { recursive: true }));
+    const file = join(folder, 'jazz.ndjson');
+    const command = ['sale', 'delete', 'jazz', '--with-orders', '--export', file];
+    await using cli = new RunningCli(command, { env: await archivingNode(true) });
+    await until(async () => (await readdir(folder)).length > 0, { what: 'a file is written' });
+    cli.signal(signal);
+    expect(await cli.ended).toMatchObject({ signal });
+    if (signal !== 'SIGKILL') expect(await readdir(folder)).toEqual([]);
+    expect(await runCli(command, { env: await archivingNode(false) })).toMatchObject({ exitCode: 0 });
+    expect(await readFile(file, 'utf8')).toMatch(
+      /"orderId":"7".*\n.*"orderId":"8".*\n.*"end":true,"orders":2/,
+    );
+  },
+);
