@@ -37,7 +37,7 @@ export function pictureLines(
   const head = [
     heading(visible(`Stockade at ${url}, ${timeOf(picture.at)}`)),
     ...nodeLines(picture.node, isLow),
-    labelled('sales', totalsText(picture)),
+    ...totalsLines(picture),
     ...(isLow ? [] : [...processLines(picture), '']),
   ];
   return [...head, ...saleLines(picture.list, rates, rows - head.length, heading)];
@@ -58,7 +58,8 @@ function saleLines(
 }
 
 function nodeLines({ value, problem }: Sampled<NodePicture>, isLow: boolean): string[] {
-  if (value === undefined) return [labelled('node', problem ?? 'reading …')];
+  if (value === undefined)
+    return [labelled('node', problem === undefined ? 'reading …' : `can't be read now: ${problem}`)];
   const { perSecond, connections, queued, waiting, sync, deadLetters = 0, notReady } = value;
   const rates =
     perSecond === undefined
@@ -86,12 +87,14 @@ function nodeLines({ value, problem }: Sampled<NodePicture>, isLow: boolean): st
   ];
 }
 
-function totalsText({ totals: { value, problem } }: ConsolePicture): string {
-  if (value === undefined) return problem ?? 'reading …';
-  if (value.length === 0) return 'none';
-  return value
+function totalsLines({ totals: { value, ageMs = 0, problem } }: ConsolePicture): string[] {
+  const why = problem === undefined ? undefined : `can't be counted now: ${problem}`;
+  if (value === undefined) return [labelled('sales', why ?? 'reading …')];
+  const text = value
     .map(({ state, sales, unsold }) => `${number(sales)} ${state} with ${plural(unsold, 'unsold unit')}`)
     .join(', ');
+  const age = why === undefined ? '' : `, ${secondsText(ageMs / 1_000)} ago`;
+  return [labelled('sales', (text || 'none') + age), ...(why === undefined ? [] : [labelled('', why)])];
 }
 
 function processLines({ process, version, others }: ConsolePicture): string[] {

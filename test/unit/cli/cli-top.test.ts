@@ -83,8 +83,18 @@ describe('a picture', () => {
     expect(old).toMatch(/^old {8}the node can't be read now: slow$/m);
     expect(old).toMatch(/^sync {7}this process runs none$/m);
     expect(old).toMatch(/^events {5}1 dead letter$/m);
-    expect(old).toMatch(/^sales {6}no answer$/m);
+    expect(old).toMatch(/^sales {6}can't be counted now: no answer$/m);
     expect(old).toMatch(/^The sales can't be read now: no answer\. These are 2\.5 s old\.$/m);
+    const { value: totals } = picture([]).totals;
+    const oldTotals = linesOf(
+      picture([], {
+        totals: { value: totals!, ageMs: 2_500, problem: 'no answer' },
+        node: { problem: 'slow' },
+      }),
+    ).join('\n');
+    expect(oldTotals).toMatch(/^sales {6}2 open with 1,000 unsold units, 2\.5 s ago$/m);
+    expect(oldTotals).toMatch(/^ {11}can't be counted now: no answer$/m);
+    expect(oldTotals).toMatch(/^node {7}can't be read now: slow$/m);
     const none = linesOf(picture([], { node: {}, list: { problem: 'no answer' } })).join('\n');
     expect(none).toMatch(/^node {7}reading …$/m);
     expect(none).toMatch(/The sales can't be read now: no answer\.$/);
