@@ -1,2 +1,2 @@
-export const GENERATED: readonly { readonly from: string; readonly to: string }[];
-export function generate(from: string): string;
+export const GENERATED: readonly { readonly from: string; readonly to: string; readonly unlike?: string }[];
+export function generate(from: string, unlike?: string): string;

@@ -7,12 +7,21 @@ const root = new URL('..', import.meta.url);
 /** Each description, and the file that is generated from it. */
 export const GENERATED = [
   { from: 'docs/openapi.json', to: 'src/client/generated/buyers-api.ts' },
-  { from: 'docs/openapi-ops.json', to: 'src/client/generated/operators-api.ts' },
+  {
+    from: 'docs/openapi-ops.json',
+    to: 'src/client/generated/operators-api.ts',
+    // A wrong address may lead there, and some routes have the same path.
+    unlike: 'docs/openapi.json',
+  },
 ];
 
-/** The text of the file for the description at the path `from`. */
-export function generate(from) {
-  const api = JSON.parse(readFileSync(new URL(from, root), 'utf8'));
+/**
+ * The text of the file for the description at the path `from`.
+ * @param unlike the path of the other port's description, whose answers must not be taken for answers of this one
+ */
+export function generate(from, unlike) {
+  const api = described(from);
+  const others = unlike === undefined ? undefined : described(unlike);
   const { Problem, ProblemCode, ...schemas } = api.components.schemas;
   const operations = Object.entries(api.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({ ...operation, method, path })),
@@ -41,10 +50,21 @@ export function generate(from) {
     'export interface Operations {',
     ...operations.map(operationType),
     '}\n',
-    '/** Method, path, and a member that the answer always has. Without such a member, the answer is a text. */',
+    ...(others
+      ? [
+          '/**',
+          ' * Method, path, and a member that the answer always has: if possible one that no answer of the other port has. Without such a',
+          ' * member, the answer is a text.',
+          ' */',
+        ]
+      : [
+          '/** Method, path, and a member that the answer always has. Without such a member, the answer is a text. */',
+        ]),
     'export const ROUTES = {',
     ...operations.map(({ operationId, method, path, responses }) => {
-      const route = [method.toUpperCase(), path, ...memberOf(responses, schemas)];
+      const other = others?.paths[path]?.[method];
+      const foreign = other ? namesIn(answerOf(other.responses, others.components.schemas)) : [];
+      const route = [method.toUpperCase(), path, ...memberOf(responses, schemas, foreign)];
       return `  ${operationId}: [${route.map(literal).join(', ')}],`;
     }),
     '} as const;\n',
@@ -68,11 +88,24 @@ function operationType({ operationId, requestBody, responses }) {
   ].join('\n');
 }
 
-/** The first member of the answer, in a list. The list is empty if the answer is a text. */
-function memberOf(responses, schemas) {
+const described = (path) => JSON.parse(readFileSync(new URL(path, root), 'utf8'));
+
+function answerOf(responses, schemas) {
   const { schema } = Object.values(Object.values(responses)[0].content)[0];
-  const answer = schema.$ref ? schemas[typeOf(schema)] : schema;
-  return (answer.oneOf?.[0] ?? answer).required?.slice(0, 1) ?? [];
+  return schema.$ref ? schemas[typeOf(schema)] : schema;
+}
+
+const namesIn = ({ oneOf, properties = {} }) => oneOf?.flatMap(namesIn) ?? Object.keys(properties);
+
+/**
+ * The first member of the answer, in a list: if there is one, the first that is not among `foreign`. The list is empty if the answer
+ * is a text.
+ */
+function memberOf(responses, schemas, foreign) {
+  const answer = answerOf(responses, schemas);
+  const { required = [] } = answer.oneOf?.[0] ?? answer;
+  const own = required.find((name) => !foreign.includes(name)) ?? required[0];
+  return own === undefined ? [] : [own];
 }
 
 /**
@@ -134,5 +167,5 @@ function literal(value) {
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  for (const { from, to } of GENERATED) writeFileSync(new URL(to, root), generate(from));
+  for (const { from, to, unlike } of GENERATED) writeFileSync(new URL(to, root), generate(from, unlike));
 }

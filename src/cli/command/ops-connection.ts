@@ -188,7 +188,7 @@ export class OpsConnection {
     problem: Problem | undefined,
   ): StockadeError {
     const detail = problem?.detail ?? problem?.title ?? `the answer was ${status}`;
-    if (status === 401 || status === 403) return new TokenRefused(this.#aboutToken());
+    if (status === 401 || status === 403) return new TokenRefused(this.#aboutToken(problem));
     if (problem?.code === undefined) {
       return new NoNode(
         `the server at ${this.shownUrl} is not a Stockade node: it answered with status ${status}`,
@@ -196,10 +196,8 @@ export class OpsConnection {
     }
     switch (problem.code) {
       case 'not_found':
-        return new NoNode(
-          `${this.shownUrl} does not know this request: it is a node's public port, or the node has another version. Name the ops ` +
-            'port with --ops-url or OPS_URL',
-        );
+      case 'method_not_allowed':
+        return this.wrongPort();
       case 'unknown_sale':
         return new UnknownSale(saleId);
       case 'sale_exists':
@@ -226,8 +224,19 @@ export class OpsConnection {
     }
   }
 
-  #aboutToken(): string {
+  /** The error of an answer that no ops port of this version gives. */
+  wrongPort(): NoNode {
+    return new NoNode(
+      `${this.shownUrl} does not know this request: it is a node's public port, or the node has another version. Name the ops ` +
+        'port with --ops-url or OPS_URL',
+    );
+  }
+
+  #aboutToken({ detail = '' }: Problem = {}): string {
     const where = `the node at ${this.shownUrl}`;
+    // The public port asks for the name of a buyer.
+    if (detail.includes('X-Buyer-Id'))
+      return `${where} answers at its public port, which is for buyers: name the ops port with --ops-url or OPS_URL`;
     return this.#token === undefined
       ? `${where} requires a token, and there is none in ${this.#tokenSource}: set OPS_TOKEN or DATA_DIR as that node has it`
       : `${where} refuses the token in ${this.#tokenSource}: set OPS_TOKEN or DATA_DIR as that node has it`;

@@ -732,14 +732,17 @@ export interface Operations {
   };
 }
 
-/** Method, path, and a member that the answer always has. Without such a member, the answer is a text. */
+/**
+ * Method, path, and a member that the answer always has: if possible one that no answer of the other port has. Without such a
+ * member, the answer is a text.
+ */
 export const ROUTES = {
   healthz: ['GET', '/healthz', 'status'],
   readyz: ['GET', '/readyz', 'status'],
   metrics: ['GET', '/metrics'],
   listSales: ['GET', '/v1/sales', 'sales'],
   createSale: ['POST', '/v1/sales', 'id'],
-  showSale: ['GET', '/v1/sales/{saleId}', 'id'],
+  showSale: ['GET', '/v1/sales/{saleId}', 'stock'],
   changeSale: ['PATCH', '/v1/sales/{saleId}', 'id'],
   deleteSale: ['DELETE', '/v1/sales/{saleId}', 'saleId'],
   deletion: ['GET', '/v1/sales/{saleId}/deletion', 'saleId'],
@@ -754,11 +757,11 @@ export const ROUTES = {
   drawFile: ['GET', '/v1/sales/{saleId}/queue/draw'],
   listOrders: ['GET', '/v1/sales/{saleId}/orders', 'orders'],
   exportOrders: ['GET', '/v1/sales/{saleId}/orders/export'],
-  showOrder: ['GET', '/v1/orders/{orderId}', 'orderId'],
+  showOrder: ['GET', '/v1/orders/{orderId}', 'buyerId'],
   editOrder: ['PATCH', '/v1/orders/{orderId}', 'orderId'],
-  payOrder: ['POST', '/v1/orders/{orderId}/pay', 'orderId'],
-  cancelOrder: ['POST', '/v1/orders/{orderId}/cancel', 'orderId'],
-  redeemOrder: ['POST', '/v1/orders/{orderId}/redeem', 'orderId'],
+  payOrder: ['POST', '/v1/orders/{orderId}/pay', 'buyerId'],
+  cancelOrder: ['POST', '/v1/orders/{orderId}/cancel', 'buyerId'],
+  redeemOrder: ['POST', '/v1/orders/{orderId}/redeem', 'buyerId'],
   refundOrder: ['POST', '/v1/orders/{orderId}/refund', 'orderId'],
   refundsDue: ['GET', '/v1/refunds-due', 'orders'],
   eraseBuyer: ['POST', '/v1/erasures', 'erased'],

@@ -55,6 +55,10 @@ export interface OpsHost extends Observer {
 /** Below the 10 s after which Prometheus gives up a scrape by default. */
 const METRICS_DEADLINE_MS = 8_000;
 
+const OF_A_NODE = 'This is the ops port, for operators. The routes of buyers are on the public port.';
+const OF_SYNC =
+  'This is the port of a `stockade sync`, for health and metrics. The routes of operators are on the ops port of a node.';
+
 /**
  * Whoever reaches the port may connect without a token, also another user of this machine. Each connection is an open file, which
  * buyers' connections need too. Fifty consoles hold one each.
@@ -64,7 +68,7 @@ const MAX_OPS_CONNECTIONS = 96;
 export function serveOps(host: OpsHost, open: OpenHttpServer, place: ListenOptions): Promise<Listener> {
   const router = new Router(open, host, new Traffic(new Connections(MAX_OPS_CONNECTIONS)));
   addOpsRoutes(router, host);
-  return router.listen(place);
+  return router.listen(place, host.sales ? OF_A_NODE : OF_SYNC);
 }
 
 /** Health, the description, and the files of the console's page are answered without a token; every other route needs it. */

@@ -37,6 +37,9 @@ export interface PublicListener extends Listener {
   listeners(): ListenerCounts;
 }
 
+const THIS_PORT =
+  'This is the public port, for buyers. The routes of operators are on the ops port (OPS_PORT of the node).';
+
 /** Serves the public port. Any number of threads may serve the same one. */
 export async function servePublic(
   host: PublicHost,
@@ -68,7 +71,7 @@ export async function servePublic(
     .route('post', '/v1/orders/:orderId/cancel', orderChangeRoute(strict, 'cancel'))
     .route('post', '/v1/orders/:orderId/redeem', payment('redeem'));
   addDescriptionRoutes(router, 'public');
-  const listener = await router.listen(place);
+  const listener = await router.listen(place, THIS_PORT);
   return {
     ...listener,
     listeners: () => listeners.counts(),

@@ -50,19 +50,22 @@ export class Router {
     return this.#route(method, pattern, handler, true);
   }
 
-  /** Begins to listen. Must be called after the last route: what no route matches is refused from then on. */
-  listen(options: ListenOptions): Promise<Listener> {
-    this.#end();
+  /**
+   * Begins to listen. Must be called after the last route: what no route matches is refused from then on.
+   * @param port a sentence about the port, for somebody who asks for a route that it does not have: the other port was meant
+   */
+  listen(options: ListenOptions, port?: string): Promise<Listener> {
+    this.#end(port);
     return this.#server.listen(options);
   }
 
-  #end(): void {
+  #end(port: string | undefined): void {
     for (const [pattern, methods] of this.#methods) {
       const allow = methods.join(', ').toUpperCase();
-      const refusal = problem('method_not_allowed', { detail: `use ${allow}` }, { allow });
-      this.#refuse(pattern, refusal, preflightReply(allow));
+      const detail = port === undefined ? `use ${allow}` : `use ${allow}. ${port}`;
+      this.#refuse(pattern, problem('method_not_allowed', { detail }, { allow }), preflightReply(allow));
     }
-    this.#refuse('/*', problem('not_found'));
+    this.#refuse('/*', problem('not_found', port === undefined ? {} : { detail: port }));
   }
 
   /**

@@ -148,6 +148,18 @@ test('the state of a node', async () => {
   expect(await stranger.sales()).toMatchObject({ code: 'unauthenticated', reason: 'invalid' });
 });
 
+test('a client of operators that is given the public port is told so', async () => {
+  await operator.createSale({ id: 'wrong-port', stock: 1 });
+  const lost = new OperatorClient({ url: node.publicUrl, token: node.opsToken });
+  const detail = expect.stringMatching(/public port, for buyers.*ops port/);
+  expect(await lost.sales()).toMatchObject({ code: 'not_found', detail });
+  expect(await lost.changeSale('wrong-port', { action: 'pause' })).toMatchObject({
+    ...{ code: 'method_not_allowed', detail },
+  });
+  // Buyers see less of a sale than operators do.
+  await expect(lost.sale('wrong-port')).rejects.toThrow("is this the address of Stockade's port?");
+});
+
 test('buyers have one order each although their connections were cut', async () => {
   await operator.createSale({ id: 'cut', stock: 100, perBuyerLimit: 5 });
   const proxy = await TcpProxy.start(Number(new URL(node.publicUrl).port));

@@ -22,7 +22,7 @@ const PLACED: Step = {
   status: 201,
   body: { orderId: '7', status: 'committed', saleId: 'web', quantity: 1 },
 };
-const SALE: Step = { status: 200, body: { id: 'web' } };
+const SALE: Step = { status: 200, body: { id: 'web', stock: 5 } };
 
 let server: Server | undefined;
 afterEach(() => {
@@ -229,7 +229,7 @@ describe('an operator’s change', () => {
   test('that was certainly not made is sent again', async () => {
     const { operator, requests } = await scripted(problem('busy'), SALE);
     const done = await operator().changeSale('web', { action: 'withdraw', units: 5 });
-    expect(done).toEqual({ code: 'done', sale: { id: 'web' } });
+    expect(done).toEqual({ code: 'done', sale: { id: 'web', stock: 5 } });
     expect(requests[1]).toMatchObject({
       method: 'PATCH',
       headers: { authorization: 'Bearer a-secret-token' },

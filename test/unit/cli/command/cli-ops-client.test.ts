@@ -116,8 +116,8 @@ describe('calls', () => {
     ['deletion', () => client.deletion('x'), 'GET', '/v1/sales/x/deletion', ''],
     ['an odd id', () => client.show('a/b?'), 'GET', '/v1/sales/a%2Fb%3F', ''],
   ])('%s', async (_, call, method, url, body) => {
-    answer(method === 'POST' ? 201 : 200, { id: 'x' });
-    expect(await call()).toEqual({ id: 'x' });
+    answer(method === 'POST' ? 201 : 200, { id: 'x', stock: 5 });
+    expect(await call()).toEqual({ id: 'x', stock: 5 });
     expect(seen).toEqual({ method, url, body, authorization: `Bearer ${OPS_TOKEN}` });
   });
 
@@ -198,6 +198,17 @@ test('the public port instead of the ops port: says so, and what to set', async 
   const error = await client.list().catch((reason: unknown) => reason);
   expect(error).toBeInstanceOf(NoNode);
   expect((error as Error).message).toMatch(/^http:\S+ does not know this request: .*public port.*OPS_URL$/);
+});
+
+test.each([
+  ['a change', 405, { code: 'method_not_allowed', detail: 'use GET' }],
+  ['a sale as buyers see it', 200, { id: 'tickets', title: '', state: 'open', remaining: 5 }],
+  ['no name of a buyer', 401, { code: 'unauthenticated', detail: 'X-Buyer-Id is missing' }],
+])('the public port, which has routes of the same paths: %s', async (_, status, body) => {
+  answer(status, body);
+  await expect(client.show('tickets')).rejects.toThrow(
+    /public port.*name the ops port with --ops-url or OPS_URL$/i,
+  );
 });
 
 test.each([
