@@ -8,25 +8,13 @@ import { urlQuery } from '../lib/url-query.ts';
 import { checkedInput } from './checked-input.ts';
 import { ORDER_STATUSES } from './order.ts';
 import { MAX_PAGE_ORDERS, type OrderFilter, type OrderQuery } from './order-list.ts';
-
-const LIMIT = `must be a whole number from 1 to ${MAX_PAGE_ORDERS}`;
+import { pageLimit } from './page-limit.ts';
 
 const after = z
   .string()
   .refine(isOrderId, { error: 'must be an order id, such as `next` of the page before' });
 
-const limit = z
-  .union(
-    [
-      z.int(),
-      z
-        .string()
-        .regex(/^\d{1,9}$/)
-        .transform(Number),
-    ],
-    { error: LIMIT },
-  )
-  .refine((value) => value >= 1 && value <= MAX_PAGE_ORDERS, { error: LIMIT });
+const limit = pageLimit(1, MAX_PAGE_ORDERS);
 
 const statuses = z
   .union([z.string().transform((text) => text.split(',')), z.array(z.string())], {

@@ -5,6 +5,7 @@ import { SALE_ID_PATTERN } from '../engine/limits.ts';
 import type { SaleJson } from '../engine/sale/sale-json.ts';
 import { urlQuery } from '../lib/url-query.ts';
 import { checkedInput } from './checked-input.ts';
+import { pageLimit } from './page-limit.ts';
 
 /** A sale's settings, and how far it has sold. */
 export interface SaleStatus extends SaleJson {
@@ -49,8 +50,6 @@ export interface SalePage {
   readonly next?: string | undefined;
 }
 
-const LIMIT = `must be a whole number from 1 to ${MAX_PAGE_SALES}`;
-
 /** The fields of a query for sales that say which ones, as a schema. */
 export const saleQueryFields = {
   state: z.enum(SALE_STATES, { error: `must be one of ${SALE_STATES.join(', ')}` }).optional(),
@@ -63,7 +62,7 @@ export const saleQueryFields = {
 
 const query = z.strictObject({
   ...saleQueryFields,
-  limit: z.coerce.number({ error: LIMIT }).int(LIMIT).min(1, LIMIT).max(MAX_PAGE_SALES, LIMIT).optional(),
+  limit: pageLimit(1, MAX_PAGE_SALES).optional(),
 });
 
 /** @param input names with values; an undefined value is missing. @throws InvalidInput with all faults at once */

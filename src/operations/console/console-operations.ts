@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { StockadeError } from '../../engine/errors.ts';
 import { SALE_ID_PATTERN } from '../../engine/limits.ts';
 import { checkedInput } from '../checked-input.ts';
+import { pageLimit } from '../page-limit.ts';
 import { type SaleQuery, type SaleStatus, saleQueryFields } from '../sale-list.ts';
 
 /** Consoles that one node serves at a time. */
@@ -139,16 +140,9 @@ export class TooManyConsoles extends StockadeError {
   }
 }
 
-const LIMIT_PROBLEM = `must be a whole number from 0 to ${MAX_SHOWN_SALES}`;
-
 const query = z.strictObject({
   ...saleQueryFields,
-  limit: z.coerce
-    .number({ error: LIMIT_PROBLEM })
-    .int(LIMIT_PROBLEM)
-    .min(0, LIMIT_PROBLEM)
-    .max(MAX_SHOWN_SALES, LIMIT_PROBLEM)
-    .default(DEFAULT_SHOWN_SALES),
+  limit: pageLimit(0, MAX_SHOWN_SALES).default(DEFAULT_SHOWN_SALES),
   saleId: z.string().regex(SALE_ID_PATTERN, { error: 'must be the id of a sale' }).optional(),
 });
 
