@@ -1,5 +1,4 @@
-import { InvalidInput, StockadeError } from '../../engine/errors.ts';
-import { TooManyConsoles } from '../../operations/console/console-operations.ts';
+import { InvalidInput, isBusy, StockadeError } from '../../engine/errors.ts';
 import { OrdersDiffer } from '../../operations/delete-operations.ts';
 import { MetRebuild } from '../../operations/operation-faults.ts';
 import { InsufficientStock, WrongState } from '../../operations/sale-operations.ts';
@@ -29,7 +28,7 @@ export function failure(error: unknown): Reply {
   return problem('unavailable', { detail });
 }
 
-/** Whether the failure behind this answer should be reported to the node's log. */
+/** Whether the failure behind this answer should be reported to the node's log. Nothing is wrong while other work is under way. */
 export function isFault(error: unknown, { status }: Reply): boolean {
-  return status >= 500 && !(error instanceof MetRebuild || error instanceof TooManyConsoles);
+  return status >= 500 && !(isBusy(error) || error instanceof MetRebuild);
 }
