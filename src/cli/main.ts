@@ -1,15 +1,20 @@
 import { Console } from 'node:console';
 import { runCommandLine } from './command-line.ts';
 import { EXIT_FAILED, EXIT_OK } from './terminal/explain.ts';
-import { note } from './terminal/output.ts';
+import { isOutputNeededWhole, note } from './terminal/output.ts';
 
 // Stdout is for results only, so what a library prints goes to stderr.
 globalThis.console = new Console(process.stderr, process.stderr);
 
 function stopWriting(error: NodeJS.ErrnoException): never {
+  const isClosed = error.code === 'EPIPE';
   // `stockade sale list | head -1` closes the pipe early, which is not an error.
-  if (error.code === 'EPIPE') process.exit(EXIT_OK);
-  note(`error: stdout can't be written: ${error.message}`);
+  if (isClosed && !isOutputNeededWhole()) process.exit(EXIT_OK);
+  note(
+    isClosed
+      ? 'error: the output is not complete: its reader has closed stdout'
+      : `error: stdout can't be written: ${error.message}`,
+  );
   process.exit(EXIT_FAILED);
 }
 

@@ -14,7 +14,7 @@ import { type CommandSpec, QUIET, SALE_SETTINGS } from '../command/command.ts';
 import { namingFlags } from '../command/flags.ts';
 import { withOperations } from '../command/open-operations.ts';
 import { EXIT_OK, UsageError } from '../terminal/explain.ts';
-import { note, plural, printJson } from '../terminal/output.ts';
+import { needWholeOutput, note, plural, printJson } from '../terminal/output.ts';
 import { progressBar } from '../terminal/progress.ts';
 import { FILTER_OPTIONS, FILTERS, given } from './list.ts';
 
@@ -144,7 +144,10 @@ async function refuseHalfLine(file: string): Promise<void> {
 }
 
 async function openOutput(file: string | undefined, isContinued: boolean): Promise<Writable> {
-  if (file === undefined) return process.stdout;
+  if (file === undefined) {
+    needWholeOutput();
+    return process.stdout;
+  }
   if (isContinued) await refuseHalfLine(file);
   const stream = createWriteStream(file, { flags: isContinued ? 'a' : 'w' });
   await once(stream, 'open');

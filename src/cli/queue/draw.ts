@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { type CommandSpec, QUIET, SALE_SETTINGS } from '../command/command.ts';
 import { withOperations } from '../command/open-operations.ts';
 import { EXIT_OK, UsageError } from '../terminal/explain.ts';
+import { needWholeOutput } from '../terminal/output.ts';
 
 export const drawFile: CommandSpec = {
   name: 'draw <sale>',
@@ -14,6 +15,7 @@ export const drawFile: CommandSpec = {
   examples: ['stockade queue draw tickets > draw.ndjson', 'stockade queue check draw.ndjson'],
   async run({ config, log, json, args }) {
     if (json) throw new UsageError('leave --json out: the file has JSON in each of its lines');
+    needWholeOutput();
     await withOperations({ config, log }, async ({ queues }) => {
       for await (const piece of await queues.drawFile(args[0]!))
         if (!process.stdout.write(piece)) await once(process.stdout, 'drain');

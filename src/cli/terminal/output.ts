@@ -34,6 +34,15 @@ export function print(text: string): void {
   process.stdout.write(`${visibleLines(text)}\n`);
 }
 
+let isNeededWhole = false;
+
+/** From now on, the command fails if the reader of stdout goes before it has all of the output. */
+export function needWholeOutput(): void {
+  isNeededWhole = true;
+}
+
+export const isOutputNeededWhole = (): boolean => isNeededWhole;
+
 /** `JSON.stringify` escapes C0 only. The other control characters are escaped here; a parser reads the same text. */
 export function printJson(value: object): void {
   process.stdout.write(`${JSON.stringify(value).replace(CONTROL_CHARACTERS, escaped)}\n`);
