@@ -13,7 +13,7 @@ import { confirmation, YES_OPTION } from './command/confirm.ts';
 import { withOperations } from './command/open-operations.ts';
 import { describe, EXIT_FAILED, EXIT_OK, type ExitCode, UsageError } from './terminal/explain.ts';
 import { reportText } from './terminal/identity-text.ts';
-import { note, plural, print, printJson, visible } from './terminal/output.ts';
+import { needWholeOutput, note, plural, print, printJson, visible } from './terminal/output.ts';
 import { watchSignals } from './terminal/signals.ts';
 import { VerifyAlarms } from './verify-alarms.ts';
 
@@ -58,6 +58,8 @@ export const verify: CommandSpec = {
     const confirm = what.repair
       ? confirmation(`repair ${what.saleId ?? 'all sales'}`, options, true)
       : undefined;
+    // Exit code 0 says that there was no fault, also in what nobody has read.
+    needWholeOutput();
     return withOperations({ config, log }, async ({ sales }) => {
       await confirm?.(async () => told(await verifySales(sales, { ...what, repair: false })));
       if (options.watch === true) return watch(sales, what, everyS, json);

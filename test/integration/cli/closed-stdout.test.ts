@@ -49,6 +49,7 @@ const INCOMPLETE = 'error: the output is not complete: its reader has closed std
 test.each([
   ['order export jazz', 1, INCOMPLETE],
   ['queue draw jazz', 1, INCOMPLETE],
+  ['verify jazz --json', 1, INCOMPLETE],
   ['sale show jazz --json', 0, ''],
   ['order list jazz --json', 0, ''],
 ])('%s ends with exit code %i', async (command, exitCode, stderr) => {
