@@ -10,6 +10,7 @@ import { type CommandSpec, type Invocation, QUIET, SALE_SETTINGS } from './comma
 import { confirmation, YES_OPTION } from './command/confirm.ts';
 import { withOperations } from './command/open-operations.ts';
 import { EXIT_OK, type ExitCode, UsageError } from './terminal/explain.ts';
+import { invokedAs } from './terminal/invoked-as.ts';
 import { columns, note, number, plural, print, printJson } from './terminal/output.ts';
 import { type Progress, progressBar } from './terminal/progress.ts';
 
@@ -33,7 +34,7 @@ export const recover: CommandSpec = {
     const [saleId] = args;
     if (options.adopt === true) return adopt({ config, log, json, options }, saleId);
     if (saleId === undefined)
-      throw new UsageError('name the sale to rebuild, such as: stockade recover tickets');
+      throw new UsageError(`name the sale to rebuild, such as: ${invokedAs()} recover tickets`);
     const confirm = confirmation(`rebuild ${saleId} from Postgres`, options);
     const done = await withOperations({ config, log }, async ({ sales }) => {
       await confirm(async () => told(await sales.show(saleId)));
@@ -131,7 +132,10 @@ function show({ saleId, step, total }: Extract<Recovery, { state: 'running' }>):
 }
 
 function notRecovered(now: Exclude<Recovery, { state: 'running' | 'done' }>): StockadeError {
-  const why = now.state === 'failed' ? now.problem : 'the node was restarted meanwhile';
+  const why =
+    now.state === 'failed'
+      ? now.problem
+      : 'the node was restarted meanwhile, or OPS_URL leads to several nodes, of which another one has answered';
   return new StockadeError(
     'not_recovered',
     `sale ${now.saleId} was not rebuilt: ${why}. Sync will continue by itself; or recover the sale again, which continues ` +

@@ -4,6 +4,8 @@ import type { Order, OrderStatus } from './order.ts';
 /** Orders in a page, unless the query asks for fewer or more. */
 export const DEFAULT_PAGE_ORDERS = 100;
 export const MAX_PAGE_ORDERS = 1_000;
+/** A list of refunds that are due has at most this many: those that are due longest. */
+export const MAX_REFUNDS_DUE = 1_000;
 
 export interface OrderFilter {
   /** Missing: every status. */

@@ -1,3 +1,4 @@
+import { MAX_REFUNDS_DUE } from '../operations/order-list.ts';
 import type { NotedChange, Order, OrderStatus, PayType } from '../operations/order-operations.ts';
 import { type Database, rows } from '../postgres/database.ts';
 
@@ -81,9 +82,6 @@ function isRefundDue({ refund_due_at, refunded_at }: OrderRow): boolean {
   return refund_due_at !== null && refunded_at === null;
 }
 
-/** A list has at most this many refunds, the longest due. */
-const REFUNDS_PAGE = 1_000;
-
 /** Orders that were paid too late and are not refunded yet, the longest due first. */
 export async function readRefundsDue(db: Database, saleId: string | undefined): Promise<Order[]> {
   const found = await rows<OrderRow>(
@@ -92,7 +90,7 @@ export async function readRefundsDue(db: Database, saleId: string | undefined): 
      WHERE refund_due_at IS NOT NULL AND refunded_at IS NULL ${saleId === undefined ? '' : 'AND sale_id = ?'}
        AND ${IN_A_SALE}
      ORDER BY refund_due_at, order_id LIMIT ?`,
-    [...(saleId === undefined ? [] : [saleId]), REFUNDS_PAGE],
+    [...(saleId === undefined ? [] : [saleId]), MAX_REFUNDS_DUE],
   );
   return found.map(orderOf);
 }

@@ -2,6 +2,7 @@ import { Option } from 'commander';
 import { InvalidInput } from '../../engine/errors.ts';
 import { isOrderId } from '../../engine/order-id.ts';
 import { parseOrderEdit } from '../../operations/order-edit.ts';
+import { MAX_REFUNDS_DUE } from '../../operations/order-list.ts';
 import { type OrderChange, PAY_TYPES, type PayType } from '../../operations/order-operations.ts';
 import { AUTHOR_OPTIONS, authorOf } from '../command/author.ts';
 import { type CommandSpec, QUIET, SALE_SETTINGS } from '../command/command.ts';
@@ -9,7 +10,7 @@ import { confirmation, YES_OPTION } from '../command/confirm.ts';
 import { namingFlags, parsedOrText } from '../command/flags.ts';
 import { withOperations } from '../command/open-operations.ts';
 import { EXIT_OK, UsageError } from '../terminal/explain.ts';
-import { print, printJson } from '../terminal/output.ts';
+import { note, number, print, printJson } from '../terminal/output.ts';
 import { exportCommand } from './export.ts';
 import { type FinalKind, isFinal, toldOf } from './final-changes.ts';
 import { listOrders } from './list.ts';
@@ -159,6 +160,10 @@ const refundsDue: CommandSpec = {
     const due = await withOperations({ config, log }, ({ orders }) => orders.refundsDue(args[0]));
     if (json) printJson({ orders: due });
     else print(due.length === 0 ? 'No refund is due.' : orderTable(due));
+    if (due.length === MAX_REFUNDS_DUE)
+      note(
+        `these are the ${number(due.length)} that are due longest; there may be more: refund them, and list again`,
+      );
     return EXIT_OK;
   },
 };

@@ -31,6 +31,25 @@ async function nodeWith(second: {
 const LAST = { status: 200, body: { sales: [{ ...sale, id: 'two' }] } };
 const FAILED = { status: 500, body: { code: 'internal', title: 'It failed', status: 500 } };
 
+test.each([
+  [999, ''],
+  [1_000, /^these are the 1,000 that are due longest; there may be more: refund them, and list again\n$/],
+])('a list of %i refunds says if there may be more', async (count, remark) => {
+  const orders = Array.from({ length: count }, (_, i) => ({ orderId: String(i), saleId: 'jazz' }));
+  const server = createServer((_, response) => {
+    response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify({ orders }));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => {
+    server.close();
+  });
+  const { port } = server.address() as AddressInfo;
+  const env = { OPS_URL: `http://127.0.0.1:${port}`, OPS_TOKEN: 'a token of the operators' };
+  const { stdout, stderr } = await callCli(['order', 'refunds-due', '--json'], { env });
+  expect(JSON.parse(stdout).orders).toHaveLength(count);
+  expect(stderr).toEqual(remark === '' ? '' : expect.stringMatching(remark));
+});
+
 test('all pages are one JSON object, or a table each', async () => {
   const env = await nodeWith(LAST);
   const json = await callCli(['sale', 'list', '--all', '--json'], { env });
