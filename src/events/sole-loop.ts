@@ -46,7 +46,7 @@ export class SoleLoop {
   readonly #backpressure: Backpressure;
   readonly #end = new AbortController();
   #working = false;
-  /** It worked, and a step has failed. It has given the lock back, and nobody is known to have taken it. */
+  /** It worked, until a step failed or the lock was lost. Nobody is known to have taken the lock since. */
   #hasFailed = false;
   #running: Promise<void> | undefined;
 
@@ -83,7 +83,8 @@ export class SoleLoop {
         await rest(await this.#turn(signal), signal);
         retryMs = RETRY_FIRST_MS;
       } catch (error) {
-        this.#hasFailed = this.#working && !(error instanceof Contested);
+        if (error instanceof Contested) this.#hasFailed = false;
+        else if (this.#working) this.#hasFailed = true;
         await this.#standBy();
         if (error instanceof Contested) continue;
         if (signal.aborted) break;
@@ -99,7 +100,11 @@ export class SoleLoop {
   /** @returns how long to rest */
   async #turn(signal: AbortSignal): Promise<number> {
     const { locks, name, step } = this.#options;
-    if (this.#working && !(await locks.holds(name))) await this.#standBy();
+    if (this.#working && !(await locks.holds(name))) {
+      // If Postgres is away, nobody else has the lock either.
+      this.#hasFailed = true;
+      await this.#standBy();
+    }
     this.#working ||= await locks.tryLock(name);
     this.#hasFailed = false;
     if (!this.#working) return STAND_BY_MS;

@@ -91,3 +91,30 @@ test('a loop whose steps fail counts as working, until another one has the lock'
   await loop.stop();
   expect(failures).toBe(2);
 });
+
+test('a loop that can’t ask for its lock counts as working, until another one has the lock', async () => {
+  const locks = new LocalLocks();
+  let [steps, failures, isAway] = [0, 0, false];
+  locks.holds = async () => !isAway;
+  const loop = new SoleLoop({
+    locks,
+    name: ':work',
+    backpressure: { isLoadHigh: () => false, maxMs: 1 },
+    step: async () => ++steps && 1,
+    crashed: () => ++failures,
+  });
+  loop.start();
+  await until(() => steps > 0, { what: 'a step' });
+  const tried = vi.spyOn(locks, 'tryLock').mockRejectedValue(new Error('Postgres is away'));
+  isAway = true;
+  for (let count = 1; count <= 3; count++) {
+    await until(() => failures >= count, { what: 'it has failed and rests' });
+    expect(loop.isWorking).toBe(true);
+  }
+  tried.mockResolvedValue(false);
+  await until(() => !loop.isWorking, { what: 'it has noticed the other one' });
+  tried.mockRejectedValue(new Error('Postgres is away'));
+  await until(() => failures >= 4, { what: 'it has failed again' });
+  expect(loop.isWorking, 'the other one works').toBe(false);
+  await loop.stop();
+});
