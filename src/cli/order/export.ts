@@ -12,6 +12,7 @@ import type { OrderOperations } from '../../operations/order-operations.ts';
 import { type ExportFormat, type OrderExport, parseOrderExport } from '../../operations/order-query.ts';
 import { type CommandSpec, QUIET, SALE_SETTINGS } from '../command/command.ts';
 import { namingFlags } from '../command/flags.ts';
+import { mayPass } from '../command/may-pass.ts';
 import { withOperations } from '../command/open-operations.ts';
 import { EXIT_OK, UsageError } from '../terminal/explain.ts';
 import { needWholeOutput, note, plural, printJson } from '../terminal/output.ts';
@@ -22,8 +23,6 @@ import { FILTER_OPTIONS, FILTERS, given } from './list.ts';
 const RETRIES = 10;
 /** Pause before each of these requests. */
 const PAUSE_MS = 1_000;
-/** Errors that may be temporary: the node or a store does not answer. */
-const TEMPORARY = new Set(['unavailable', 'no_node', 'busy']);
 
 export const exportCommand: CommandSpec = {
   name: 'export <sale>',
@@ -176,8 +175,7 @@ function patient(
       } catch (error) {
         // A page was read before, so the command line is not wrong.
         if (error instanceof InvalidInput && query.after !== first) throw new SaleReplaced(saleId);
-        const mayPass = error instanceof StockadeError && TEMPORARY.has(error.code);
-        if (!mayPass || attempt > RETRIES) throw error;
+        if (!mayPass(error) || attempt > RETRIES) throw error;
         await delay(PAUSE_MS);
       }
     }

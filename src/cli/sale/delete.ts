@@ -14,6 +14,7 @@ import {
 import { AUTHOR_OPTIONS, authorOf } from '../command/author.ts';
 import { type CommandSpec, QUIET, SALE_SETTINGS } from '../command/command.ts';
 import { confirmation, YES_OPTION } from '../command/confirm.ts';
+import { mayPass } from '../command/may-pass.ts';
 import { withOperations } from '../command/open-operations.ts';
 import { writeOrders } from '../order/export.ts';
 import { EXIT_OK, UsageError } from '../terminal/explain.ts';
@@ -144,27 +145,36 @@ async function follow(operations: DeleteOperations, begun: Deletion): Promise<De
   if (begun.state === 'none') throw new Error(`the deletion of ${begun.saleId} is not recorded`);
   const bar = progressBar(begun.orders, 'orders deleted');
   let changedAtMs = Date.now();
+  let problem: unknown;
   try {
-    for (let now: Deletion = begun, done = -1; ; now = await operations.deletion(begun.saleId)) {
+    for (let now: Deletion = begun, done = -1; ; ) {
       if (now.state === 'deleted') return now;
       if (now.state === 'deleting' && now.done !== done) {
         done = now.done;
         changedAtMs = Date.now();
         bar.update(done);
       }
-      if (Date.now() - changedAtMs > STALLED_MS) throw notDeleted(begun.saleId, done, begun.orders);
+      if (Date.now() - changedAtMs > STALLED_MS) throw notDeleted(begun.saleId, done, begun.orders, problem);
       await delay(LOOK_MS);
+      try {
+        now = await operations.deletion(begun.saleId);
+        problem = undefined;
+      } catch (error) {
+        if (!mayPass(error)) throw error;
+        problem = error;
+      }
     }
   } finally {
     bar.stop();
   }
 }
 
-const notDeleted = (saleId: string, done: number, orders: number) =>
+const notDeleted = (saleId: string, done: number, orders: number, cause: unknown) =>
   new StockadeError(
     'not_deleted',
     `${number(done)} of ${number(orders)} orders of ${saleId} are deleted, and for ${STALLED_MS / 1_000} s no more were: ` +
       'nodes go on with it; to look how far they are, repeat the command',
+    { cause },
   );
 
 function deletedText({ saleId, orders }: Deleted, file: string | undefined): string {

@@ -40,12 +40,19 @@ test('nor in JSON', async () => {
 });
 
 /** The ops port of a node without the sale. @param states of its deletion, in turn; the last one stays */
-async function nodeWithout(...states: ('none' | 'deleting' | 'deleted')[]): Promise<NodeJS.ProcessEnv> {
+async function nodeWithout(
+  ...states: ('none' | 'deleting' | 'away' | 'deleted')[]
+): Promise<NodeJS.ProcessEnv> {
   const begun = { saleId: 'jazz', orders: 3, actor: 'ann', reason: '', begunAt: '2026-11-27T20:00:00.000Z' };
   const ended = { ...begun, done: 3, deletedAt: '2026-11-27T20:00:01.000Z' };
-  const server = createServer(({ url }, response) => {
-    const isKnown = url!.endsWith('/deletion');
+  const server = createServer(({ url, method }, response) => {
+    const isBegun = method === 'DELETE' && states[0] === 'deleting';
+    const isKnown = url!.endsWith('/deletion') || isBegun;
     const state = isKnown && states.length > 1 ? states.shift()! : states[0]!;
+    if (state === 'away') {
+      const problem = { title: 'Not available', code: 'unavailable', detail: 'Postgres does not answer' };
+      return response.writeHead(503, { 'content-type': 'application/json' }).end(JSON.stringify(problem));
+    }
     const body = isKnown ? { ...ended, state } : { title: 'There is no such sale', code: 'unknown_sale' };
     response.writeHead(isKnown ? 200 : 404, { 'content-type': 'application/json' }).end(JSON.stringify(body));
   });
@@ -67,6 +74,13 @@ test('a command that is repeated after the end is told that the sale was deleted
 
 test('a deletion that ends while the command is repeated is no failure', async () => {
   const env = await nodeWithout('deleting', 'deleted');
+  expect(await callCli(AGAIN, { env })).toMatchObject({
+    ...{ exitCode: 0, stdout: 'jazz is deleted with 3 orders.\n' },
+  });
+});
+
+test('a node that does not answer for a while does not end the wait for a deletion', async () => {
+  const env = await nodeWithout('deleting', 'deleting', 'away', 'away', 'deleted');
   expect(await callCli(AGAIN, { env })).toMatchObject({
     ...{ exitCode: 0, stdout: 'jazz is deleted with 3 orders.\n' },
   });
