@@ -1,4 +1,4 @@
-import type { z } from 'zod';
+import { z } from 'zod';
 import { InvalidInput } from '../engine/errors.ts';
 
 /** Of the names that the schema does not have, this many characters are shown: a client may send any. */
@@ -28,4 +28,14 @@ export function checkedInput<T>(schema: z.ZodType<T>, input: unknown, words: Wor
         },
   );
   throw new InvalidInput(words.invalid, faults);
+}
+
+/** A number of entries, as a number or as digits: `0x10` and an empty text are numbers for JavaScript, but nobody means them. */
+export function pageLimit(least: number, most: number) {
+  const error = `must be a whole number from ${least} to ${most}`;
+  const digits = z
+    .string()
+    .regex(/^\d{1,9}$/)
+    .transform(Number);
+  return z.union([z.int(), digits], { error }).refine((value) => value >= least && value <= most, { error });
 }

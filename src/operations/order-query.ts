@@ -5,10 +5,9 @@ import { isOrderId } from '../engine/order-id.ts';
 import { time } from '../engine/sale/json-values.ts';
 import { NOTE_FIELDS } from '../engine/sale/order-note.ts';
 import { urlQuery } from '../lib/url-query.ts';
-import { checkedInput } from './checked-input.ts';
+import { checkedInput, pageLimit } from './checked-input.ts';
 import { ORDER_STATUSES } from './order.ts';
 import { MAX_PAGE_ORDERS, type OrderFilter, type OrderQuery } from './order-list.ts';
-import { pageLimit } from './page-limit.ts';
 
 const after = z
   .string()

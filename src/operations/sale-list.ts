@@ -4,8 +4,7 @@ import type { SaleState } from '../engine/contract.ts';
 import { SALE_ID_PATTERN } from '../engine/limits.ts';
 import type { SaleJson } from '../engine/sale/sale-json.ts';
 import { urlQuery } from '../lib/url-query.ts';
-import { checkedInput } from './checked-input.ts';
-import { pageLimit } from './page-limit.ts';
+import { checkedInput, pageLimit } from './checked-input.ts';
 
 /** A sale's settings, and how far it has sold. */
 export interface SaleStatus extends SaleJson {

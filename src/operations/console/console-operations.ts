@@ -2,8 +2,7 @@
 import { z } from 'zod';
 import { StockadeError } from '../../engine/errors.ts';
 import { SALE_ID_PATTERN } from '../../engine/limits.ts';
-import { checkedInput } from '../checked-input.ts';
-import { pageLimit } from '../page-limit.ts';
+import { checkedInput, pageLimit } from '../checked-input.ts';
 import { type SaleQuery, type SaleStatus, saleQueryFields } from '../sale-list.ts';
 
 /** Consoles that one node serves at a time. */
