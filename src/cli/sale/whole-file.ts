@@ -32,10 +32,11 @@ export async function writeWhole(
 ): Promise<{ isNew: boolean }> {
   if ((await exists(file)) && !(await isExport(file))) throw taken(file);
   const part = `${file}.${randomBytes(4).toString('hex')}.part`;
-  const out = createWriteStream(part, { flags: 'wx', flush: true });
-  await once(out, 'open');
+  // Before the part exists: a signal may come at once.
   const release = removeAtSignal(part);
+  const out = createWriteStream(part, { flags: 'wx', flush: true });
   try {
+    await once(out, 'open');
     await write(out);
     await finished(out.end());
     const isNew = await name(part, file);
