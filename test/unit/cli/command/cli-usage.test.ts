@@ -118,7 +118,7 @@ test.each([
     '--commitment is "6e34", but must be 64 lower-case hexadecimal characters',
   ],
   ['rebalance', 'example: stockade rebalance tickets --dry-run'],
-  ['recover', 'such as: stockade recover tickets'],
+  ['recover', 'name the sale to rebuild, such as: '],
   ['verify a b', 'example: stockade verify'],
   [
     'sale nonsense',
