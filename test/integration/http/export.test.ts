@@ -261,7 +261,7 @@ test.each([
   'a disk that is full before %s: it can be continued as it says, and has each order once',
   async (_, first, blocks) => {
     const { open } = await chooseHttpServer('node');
-    const sales = { show: async () => ({ committedOrders: ORDERS }) };
+    const sales = { show: async () => ({ stock: 0, committedOrders: ORDERS }) };
     const host = { token: TOKEN, orders: new FakeOrders(), sales } as unknown as OpsHost;
     const listener = await serveOps(host, open, { host: '127.0.0.1', port: 0, isShared: false });
     onTestFinished(() => listener.drain(0));
