@@ -31,7 +31,8 @@ export const deleteSale: CommandSpec = {
   summary: 'delete an archived sale for good, with its ledger and its orders',
   details:
     'A sale that has orders is deleted only with both --with-orders and --export: all its orders are written to that file ' +
-    'first, as by `stockade order export` in NDJSON, and none is deleted that is not in it. A file that exists is never ' +
+    'first, as by `stockade order export` in NDJSON, and none is deleted that is not in it. Nothing is written if the deletion ' +
+    'would be refused. A file that exists is never ' +
     'changed: it must have exactly these orders already, as after an attempt that failed. ' +
     'If the command is interrupted while orders are being deleted, nodes go on; the same command shows how far they are.',
   options: [
@@ -63,6 +64,7 @@ export const deleteSale: CommandSpec = {
         if (!isDeleting) await confirm(async () => told(await sales.show(saleId), file));
         // While a sale is being deleted, nobody can read its orders. The command that began the deletion has exported them.
         const kept = isDeleting ? undefined : file;
+        if (kept !== undefined) await assertDeletable(sales, saleId, author);
         if (kept !== file) note(`${saleId} is being deleted already: nothing is written to ${file}`);
         const exported =
           kept === undefined ? { orders: 0, isNew: false } : await exportTo(kept, sales, orders, saleId);
@@ -100,6 +102,22 @@ function told({ archivedAt, committedOrders, title }: SaleStatus, file: string |
       ? 'It is refused if the sale has any order.'
       : `All its orders are deleted after they were written to ${file}: ${plural(committedOrders, 'live order')}, and those that were cancelled, have expired or were refunded.`,
   ];
+}
+
+/** As many digits as a request may have: more orders than any sale has. */
+const TOO_MANY_ORDERS = 999_999_999_999_999;
+
+/**
+ * An export may take an hour, so what else would refuse the deletion is found out before: the role in Postgres may lack the right,
+ * for example. A deletion that names another number of orders is refused last, and changes nothing.
+ * @throws as `DeleteOperations.delete`, except OrdersDiffer
+ */
+async function assertDeletable(sales: DeleteOperations, saleId: string, author: Author): Promise<void> {
+  try {
+    await sales.delete(saleId, TOO_MANY_ORDERS, author);
+  } catch (error) {
+    if (!(error instanceof OrdersDiffer)) throw error;
+  }
 }
 
 /** Writes all orders to a file. @throws WrongState unless the sale is archived; as `writeWhole` */

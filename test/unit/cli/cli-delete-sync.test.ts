@@ -41,18 +41,27 @@ function watchSyncs(error?: Error): void {
 }
 
 interface Node {
-  /** The answer to requests to delete. Missing: the sale is deleted. */
+  /** The answer to requests to delete. Missing: the sale is deleted, if the request names its one order. */
   readonly refusal?: { readonly status: number; readonly code: string };
+  /** The answer to requests that name another number of orders. */
+  readonly refusalAtOnce?: { readonly status: number; readonly code: string; readonly detail?: string };
 }
 
+const OTHER_NUMBER = { status: 409, code: 'orders_differ' };
+
 /** The ops port of a node with one archived sale that has one order. */
-async function archivingNode({ refusal }: Node = {}): Promise<NodeJS.ProcessEnv> {
+async function archivingNode({
+  refusal,
+  refusalAtOnce = OTHER_NUMBER,
+}: Node = {}): Promise<NodeJS.ProcessEnv> {
   const sale = { ...saleToJson(parseSale({ id: 'jazz', stock: 5 })), state: 'closed', committedOrders: 1 };
   const archived = { ...sale, archivedAt: '2026-11-27T20:00:00.000Z' };
   const server = createServer(({ method, url }, response) => {
-    if (method === 'DELETE' && refusal) {
-      const problem = { ...refusal, title: refusal.code, orders: 2 };
-      response.writeHead(refusal.status, { 'content-type': 'application/problem+json' });
+    const isRight = new URL(url!, 'http://node').searchParams.get('orders') === '1';
+    const refused = isRight ? refusal : refusalAtOnce;
+    if (method === 'DELETE' && refused) {
+      const problem = { ...refused, title: refused.code, orders: 2 };
+      response.writeHead(refused.status, { 'content-type': 'application/problem+json' });
       return response.end(JSON.stringify(problem));
     }
     const body = () => {
@@ -122,6 +131,16 @@ test('a refused deletion leaves nothing that the next attempt refuses', async ()
   expect(await readdir(folder)).toEqual([]);
   expect(await deleteTo(file)).toMatchObject({ exitCode: 0 });
   expect(await readdir(folder)).toEqual(['jazz.ndjson']);
+});
+
+test('a deletion that would be refused is refused before anything is written', async () => {
+  watchSyncs();
+  const folder = await aFolder();
+  const detail = 'this role lacks DELETE on orders';
+  const refusalAtOnce = { status: 503, code: 'missing_rights', detail };
+  const refused = await deleteTo(join(folder, 'jazz.ndjson'), { refusalAtOnce });
+  expect(refused).toMatchObject({ exitCode: 1, stderr: `error: ${detail}\n` });
+  expect([done, await readdir(folder)]).toEqual([[], []]);
 });
 
 test('the export stays if the deletion may have begun, and the same command goes on with it', async () => {
