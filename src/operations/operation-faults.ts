@@ -1,5 +1,6 @@
 /** Errors of operations that were abandoned or failed because of a store or the time limit. */
 import { StockadeError } from '../engine/errors.ts';
+import { plainMessage } from '../lib/plain-message.ts';
 
 /** Added to the error of a change whose outcome is unknown. */
 const MAY_BE_DONE = 'the change may have been made: check that before you repeat it';
@@ -39,7 +40,7 @@ export class OperationTimedOut extends StockadeError {
 /** A change failed with an error that does not say whether it was made: the connection to a store broke, for example. */
 export class ChangeFailed extends StockadeError {
   constructor(cause: unknown) {
-    const why = cause instanceof Error ? cause.message : String(cause);
+    const why = cause instanceof Error ? plainMessage(cause) : String(cause);
     super('unavailable', `${why}; ${MAY_BE_DONE}`, { cause });
   }
 }

@@ -22,6 +22,8 @@ export interface PostgresFacts {
   readonly fsync: string;
   readonly synchronousCommit: string;
   readonly inRecovery: boolean;
+  /** Transactions of this user in this database write nothing. */
+  readonly readOnly: boolean;
   /** Names of applied migrations; `undefined` if the database was never migrated. */
   readonly applied: readonly string[] | undefined;
 }
@@ -136,6 +138,7 @@ async function factsOf(client: pg.Client): Promise<AllFacts> {
       current_setting('fsync') AS fsync,
       current_setting('synchronous_commit') AS "synchronousCommit",
       pg_is_in_recovery() AS "inRecovery",
+      current_setting('transaction_read_only')::boolean AS "readOnly",
       to_regclass('stockade_migrations') IS NOT NULL AS migrated`);
   const { migrated, ...found } = rows[0];
   const facts = {
@@ -164,9 +167,15 @@ function version({ version: found, versionNumber }: PostgresFacts): Check {
     : fail('version', found, 'Install Postgres 14 or newer.');
 }
 
-function role({ inRecovery }: PostgresFacts): Check {
-  return inRecovery
-    ? fail('role', 'a standby, which takes no writes', 'Point DATABASE_URL at the primary.')
+function role({ inRecovery, readOnly }: PostgresFacts): Check {
+  if (inRecovery)
+    return fail('role', 'a standby, which takes no writes', 'Point DATABASE_URL at the primary.');
+  return readOnly
+    ? fail(
+        'role',
+        'primary, but it takes no writes of this user',
+        'Set default_transaction_read_only off for the server, this database and this user.',
+      )
     : ok('role', 'primary');
 }
 

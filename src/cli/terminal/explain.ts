@@ -5,6 +5,7 @@
 import { CommanderError } from 'commander';
 import { ConfigError } from '../../config/load-config.ts';
 import { InvalidInput, StockadeError } from '../../engine/errors.ts';
+import { plainMessage } from '../../lib/plain-message.ts';
 import { invokedAs } from './invoked-as.ts';
 
 export const EXIT_OK = 0;
@@ -108,10 +109,7 @@ function ownMessage(error: unknown): string {
   }
   const { code = '' } = error as { code?: string };
   if (code === UNDEFINED_TABLE) return "this database does not have Stockade's tables, or not all of them";
-  const isSql = /^[0-9A-Z]{5}$/.test(code);
-  // knex puts the whole statement before Postgres' message.
-  const text = isSql ? error.message.replace(/^.* - /s, '') : error.message;
-  return text.trim() || codeOf(error) || error.name;
+  return plainMessage(error).trim() || codeOf(error) || error.name;
 }
 
 function codeOf(error: unknown): string | undefined {
@@ -137,6 +135,9 @@ const ADVICE: Readonly<Record<string, string>> = {
   [UNDEFINED_TABLE]:
     'Run `stockade migrate` with this DATABASE_URL, or correct it if the sales are in another database.',
   ENOENT: 'There is no such file or folder: correct the path.',
+  '25006':
+    'This Postgres takes no writes: point DATABASE_URL at the primary, or set default_transaction_read_only off.',
+  '53100': 'The disk of Postgres is full: make room there.',
   '53300': 'Postgres has no connection left: lower PG_POOL_MAX, or raise its max_connections.',
 };
 
@@ -162,6 +163,7 @@ const ADVICE_BY_WORDS: readonly (readonly [RegExp, string])[] = [
     /Socket timeout|Command timed out/,
     `The connection is open, but Redis does not answer: look at its log and at the load of its machine; ${doctor}.`,
   ],
+  [/timeout expired/, `No answer: is the host right, does Postgres hang, is there a firewall? ${doctor}.`],
   [
     /role ".*" does not exist/,
     'Create that role first (deploy/postgres-roles.sql makes two), or correct its name.',

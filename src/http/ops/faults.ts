@@ -1,4 +1,5 @@
 import { InvalidInput, isBusy, StockadeError } from '../../engine/errors.ts';
+import { plainMessage } from '../../lib/plain-message.ts';
 import { OrdersDiffer } from '../../operations/delete-operations.ts';
 import { MetRebuild } from '../../operations/operation-faults.ts';
 import { InsufficientStock, WrongState } from '../../operations/sale-operations.ts';
@@ -24,7 +25,7 @@ export function failure(error: unknown): Reply {
     return problem(error.code, { detail: error.message });
   }
   // Operators see the error's message. The public port never shows it.
-  const detail = error instanceof Error ? error.message : String(error);
+  const detail = error instanceof Error ? plainMessage(error) : String(error);
   return problem('unavailable', { detail });
 }
 

@@ -5,6 +5,7 @@ import { redisUrls } from '../../config/values/redis-urls.ts';
 import type { SecretUrl } from '../../config/values/secret.ts';
 import { type OpenRedisOptions, openRedis, type RedisKind } from '../../engine/cluster/open-redis.ts';
 import type { Backend } from '../../engine/contract.ts';
+import { StockadeError } from '../../engine/errors.ts';
 import { MemoryBackend } from '../../engine/memory/memory-backend.ts';
 import type { Teardown } from '../../lib/teardown.ts';
 import { awaitDatabase, type Database, openDatabase } from '../../postgres/database.ts';
@@ -80,7 +81,11 @@ export async function openDatabasePart(config: Config, log: Log, teardown: Teard
     const { database: name } = storeNames(config);
     const db = await open(url, config.pgPoolMax, teardown, (err) =>
       log.warn({ err }, `${name} does not answer; it is asked again for up to ${CONNECT_WAIT_MS / 1_000} s`),
-    );
+    ).catch((error) => {
+      throw isSilent(error)
+        ? new StockadeError('unavailable', `${name} does not answer`, { cause: error })
+        : error;
+    });
     teardown.add(() => locks.close());
     return {
       db,
@@ -96,6 +101,9 @@ export async function openDatabasePart(config: Config, log: Log, teardown: Teard
   const { url, failed } = embedded;
   return { db, databaseUrl: url, locks: new LocalLocks(), databaseName: 'pglite' as const, failed };
 }
+
+/** The client's message says no more than that it has waited. */
+const isSilent = (error: unknown) => error instanceof Error && /timeout expired$/.test(error.message);
 
 async function open(
   url: string,

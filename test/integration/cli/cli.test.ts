@@ -1,8 +1,10 @@
 import { execFile } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import type { Check } from '../../../src/cli/doctor/check.ts';
 import { type CliOptions, callCli, MAIN, runCli } from '../../support/cli/cli.ts';
 import { emptyDatabase, freshPrefix, redisUrl } from '../../support/fixtures.ts';
@@ -250,6 +252,25 @@ describe('doctor', () => {
     expect(stdout).toContain('4 checks failed');
     expect(stdout).not.toContain('hunter2');
   });
+});
+
+test('a Postgres that does not answer is named, and there is something to do', {
+  timeout: 40_000,
+}, async () => {
+  const mute = createServer(() => {});
+  await once(mute.listen(0, '127.0.0.1'), 'listening');
+  onTestFinished(() => {
+    mute.close();
+  });
+  const { port } = mute.address() as AddressInfo;
+  const env = { DATABASE_URL: `postgres://shop:hunter2@127.0.0.1:${port}/shop`, LOG_LEVEL: 'error' };
+  const { exitCode, stderr } = await run('migrate', { env });
+  expect(exitCode).toBe(1);
+  expect(stderr).toMatch(
+    new RegExp(
+      `^error: postgres://127.0.0.1:${port}/shop does not answer: timeout expired\\n +No answer: .*doctor`,
+    ),
+  );
 });
 
 describe('sales without a node', () => {

@@ -98,6 +98,7 @@ describe('Postgres', () => {
     fsync: 'on',
     synchronousCommit: 'on',
     inRecovery: false,
+    readOnly: false,
     applied: shipped,
   };
   const found = (changes: Partial<PostgresFacts>) => notOk(judgePostgres({ ...good, ...changes }, shipped));
@@ -106,6 +107,7 @@ describe('Postgres', () => {
     ['as it should be', {}, []],
     ['13', { versionNumber: 130_011 }, ['fail version']],
     ['a standby', { inRecovery: true }, ['fail role']],
+    ['read-only', { readOnly: true }, ['fail role']],
     ['fsync off', { fsync: 'off' }, ['fail fsync']],
     ['synchronous_commit off', { synchronousCommit: 'off' }, ['fail synchronous_commit']],
     ['synchronous_commit remote_apply', { synchronousCommit: 'remote_apply' }, []],

@@ -4,6 +4,7 @@ import { explain, Interrupted, UsageError } from '../../../../src/cli/terminal/e
 import { invokedAs } from '../../../../src/cli/terminal/invoked-as.ts';
 import { ConfigError } from '../../../../src/config/load-config.ts';
 import { InvalidInput, NotExecuted, StockadeError } from '../../../../src/engine/errors.ts';
+import { ChangeFailed } from '../../../../src/operations/operation-faults.ts';
 import { UnknownSale } from '../../../../src/operations/sale-operations.ts';
 
 describe('errors in words', () => {
@@ -48,6 +49,24 @@ describe('errors in words', () => {
     const error = new Error('SELECT a - b FROM sales - permission denied for table sales');
     const { lines } = explain(Object.assign(error, { code: '42501' }));
     expect(lines).toEqual(['error: permission denied for table sales']);
+  });
+
+  test('nor is it if Postgres has not answered, or may have made the change', () => {
+    // As knex does.
+    const unanswered = new Error('Query read timeout');
+    unanswered.message = `SELECT a - b FROM sales - ${unanswered.message}`;
+    expect(explain(unanswered).lines).toEqual(['error: Query read timeout']);
+    expect(explain(new ChangeFailed(unanswered)).lines).toEqual([
+      'error: Query read timeout; the change may have been made: check that before you repeat it',
+    ]);
+  });
+
+  test.each([
+    ['25006', /primary.*default_transaction_read_only/],
+    ['53100', /disk of Postgres is full/],
+  ])('Postgres can’t write, %s: what to do', (code, advice) => {
+    const { lines } = explain(Object.assign(new Error('INSERT - it is refused'), { code }));
+    expect(lines).toEqual(['error: it is refused', expect.stringMatching(advice)]);
   });
 
   test('a database that was never migrated: a sentence, and what to do', () => {
