@@ -145,7 +145,7 @@ const ADVICE: Readonly<Record<string, string>> = {
 const ADVICE_BY_OWN_CODE: Readonly<Record<string, string>> = {
   unknown_order: 'Is this the right DATABASE_URL, or the right node (OPS_URL)?',
   unknown_sale:
-    '`stockade sale list` lists all sales. If it is missing there: is this the right DATABASE_URL, or the right node (OPS_URL)?',
+    '`stockade sale list --all --archived include` lists all sales. If it is missing there: is this the right DATABASE_URL, or the right node (OPS_URL)?',
 };
 
 /** Advice by the message: errors of Redis and of its client have no codes, and a code of Postgres may mean several things. */

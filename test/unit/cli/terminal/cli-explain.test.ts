@@ -30,7 +30,7 @@ describe('errors in words', () => {
   test('an unknown sale: where to look', () => {
     const { exitCode, lines, json } = explain(new UnknownSale('x'));
     expect({ exitCode, first: lines[0] }).toEqual({ exitCode: 1, first: 'error: there is no sale x' });
-    expect(lines[1]).toMatch(/ sale list` .*DATABASE_URL.*OPS_URL/);
+    expect(lines[1]).toMatch(/ sale list --all --archived include` lists all sales\..*DATABASE_URL.*OPS_URL/);
     expect(json).toMatchObject({ error: { code: 'unknown_sale', message: 'there is no sale x' } });
   });
 
