@@ -76,9 +76,9 @@ export interface PlaceQuery {
   readonly state?: 'waiting' | 'offered' | 'bought' | 'lapsed' | 'left' | undefined;
   /** `next` of the page before. */
   readonly after?: number | undefined;
-  /** 1 to 1,000. Default: 100. */
+  /** 1 to 1,000. Default: 100, with `buyer` 1,000. */
   readonly limit?: number | undefined;
-  /** All places of this buyer, the newest first. Not together with `state` or `after`. */
+  /** The places of this buyer, the newest first. Not together with `state`. */
   readonly buyer?: string | undefined;
 }
 export type PayType = Operations['payOrder']['body']['payType'];
@@ -201,7 +201,7 @@ export class OperatorClient {
     return outcomeOf(answer, (queue: QueueStatus) => ({ code: 'found', queue }));
   }
 
-  /** A page of the places of a queue, in the order of their numbers. */
+  /** A page of the places of a queue, in the order of their numbers; those of one buyer in the reverse order. */
   places(saleId: string, query: PlaceQuery = {}, options?: CallOptions): Promise<Found<'listPlaces'>> {
     return this.#found('listPlaces', { saleId }, options, { ...READS, query: { ...query } });
   }

@@ -16,14 +16,14 @@ export const listPlaces: CommandSpec = {
   name: 'places <sale>',
   summary: 'list the places of a queue, page by page, or those of one buyer',
   details:
-    'Pages are in the order of the numbers, which is the order in which places were given. With --buyer it lists all places of ' +
+    'Pages are in the order of the numbers, which is the order in which places were given. With --buyer it lists the places of ' +
     'that buyer, the newest first, and says how many wait ahead of it, in the order in which they are served.',
   options: [
     new Option('--buyer <id>', 'the places of this buyer'),
     new Option('--state <state>', `only places that are ${PLACE_STATES.join(', ')}`),
     new Option(
       '--limit <n>',
-      `places in a page, from 1 to ${MAX_PAGE_PLACES} (default: ${DEFAULT_PAGE_PLACES})`,
+      `places in a page, from 1 to ${MAX_PAGE_PLACES} (default: ${DEFAULT_PAGE_PLACES}; with --buyer ${MAX_PAGE_PLACES})`,
     ),
     new Option('--after <number>', 'begin after this place: `next` of the page before'),
   ],

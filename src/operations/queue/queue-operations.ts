@@ -105,16 +105,16 @@ export const MAX_PAGE_PLACES = 1_000;
 export interface PlaceQuery {
   /** Missing: every state. */
   readonly state?: PlaceStateName | undefined;
-  /** The page begins after this number. */
+  /** The page begins after this number. With `buyer`, it begins with the next smaller one. */
   readonly after?: number | undefined;
-  /** 1 to MAX_PAGE_PLACES. Default: DEFAULT_PAGE_PLACES. */
+  /** 1 to MAX_PAGE_PLACES. Default: DEFAULT_PAGE_PLACES, with `buyer` MAX_PAGE_PLACES. */
   readonly limit?: number | undefined;
-  /** All places of this buyer, the newest first, instead of a page of all buyers. */
+  /** The places of this buyer, the newest first, instead of those of all buyers. */
   readonly buyer?: string | undefined;
 }
 
 export interface PlacePage {
-  /** In the order of numbers. There may be fewer than `limit`, or none, and still a next page. */
+  /** In the order of numbers; those of one buyer in the reverse order. There may be fewer than `limit`, or none, and still a next page. */
   readonly places: readonly PlaceStatus[];
   /** `after` of the next page. Missing: there is none. */
   readonly next?: number | undefined;
@@ -211,9 +211,9 @@ const placeQuery = z
       })
       .optional(),
   })
-  .refine(({ buyer, state, after }) => buyer === undefined || (state === undefined && after === undefined), {
+  .refine(({ buyer, state }) => buyer === undefined || state === undefined, {
     path: ['buyer'],
-    error: 'can’t be given with `state` or `after`: it lists all places of one buyer',
+    error: 'can’t be given with `state`: it lists all places of one buyer',
   });
 
 const countQuery = z.strictObject({

@@ -10,6 +10,7 @@
  */
 import {
   DEFAULT_PAGE_PLACES,
+  MAX_PAGE_PLACES,
   type PlacePage,
   type PlaceQuery,
   type PlaceStateName,
@@ -84,19 +85,21 @@ function scannedSql(state: PlaceStateName | undefined): string {
     ) p ${state === undefined ? '' : `WHERE p.state = '${state}'`} ORDER BY p.sale_id, p.number LIMIT ?`;
 }
 
-/** The places of one buyer, the newest first. */
+/** A page of the places of one buyer, the newest first. It begins after the number `after`: with the next smaller one. */
 export async function readPlacesOfBuyer(
   db: Database,
   saleId: string,
   buyerId: string,
-  most: number,
-): Promise<PlaceStatus[]> {
-  const of = `SELECT ${COLUMNS}, p.number AS sorted FROM places p WHERE p.sale_id = ? AND p.buyer_id = ? AND p.state`;
+  { after = Number.MAX_SAFE_INTEGER, limit = MAX_PAGE_PLACES }: Pick<PlaceQuery, 'after' | 'limit'>,
+): Promise<PlacePage> {
+  const of = `SELECT ${COLUMNS}, p.number AS sorted FROM places p
+    WHERE p.sale_id = ? AND p.buyer_id = ? AND p.number < ? AND p.state`;
   const found = await rows<RawPlace>(
     db,
     `SELECT * FROM (${of} IN ('waiting', 'offered') UNION ALL ${of} NOT IN ('waiting', 'offered')) found
      ORDER BY sorted DESC LIMIT ?`,
-    [saleId, buyerId, saleId, buyerId, most],
+    [saleId, buyerId, after, saleId, buyerId, after, limit + 1],
   );
-  return found.map(statusOf);
+  const places = found.slice(0, limit).map(statusOf);
+  return found.length > limit ? { places, next: places.at(-1)!.number } : { places };
 }

@@ -5,7 +5,6 @@ import {
   COUNTED_OFFERS,
   COUNTED_PLACES,
   HEAD_SILENCE_S,
-  MAX_PAGE_PLACES,
   PLACE_STATES,
   type PlacePage,
   type PlaceQuery,
@@ -47,15 +46,15 @@ export class QueueService implements QueueOperations {
   async places(saleId: string, { buyer, ...query }: PlaceQuery = {}): Promise<PlacePage> {
     const { row, state } = await this.#find(saleId);
     if (buyer === undefined) return readPlacePage(this.#db, saleId, state.lastNumber, query);
-    const found = await readPlacesOfBuyer(this.#db, saleId, buyer, query.limit ?? MAX_PAGE_PLACES);
+    const found = await readPlacesOfBuyer(this.#db, saleId, buyer, query);
     const isDrawn = row.sale.queue?.order === 'draw';
     const places: PlaceStatus[] = [];
-    for (const place of found) {
+    for (const place of found.places) {
       const ahead =
         place.state === 'waiting' ? await countAhead(this.#db, state, isDrawn, place.number) : undefined;
       places.push({ ...place, ...(ahead !== undefined && { ahead }) });
     }
-    return { places };
+    return { ...found, places };
   }
 
   /** @param latestMs as for `transactionInTime` */

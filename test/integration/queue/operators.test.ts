@@ -1,6 +1,6 @@
 /** What operators see of a queue, and how they stop, pace and hand out its offers. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { QueueChange } from '../../../src/operations/queue/queue-operations.ts';
+import { parsePlaceQuery, type QueueChange } from '../../../src/operations/queue/queue-operations.ts';
 import { DrawCheck } from '../../../src/queue/draw/draw-check.ts';
 import { acceptOffer } from '../../../src/queue/offers.ts';
 import { QueueService } from '../../../src/queue/operators/queue-service.ts';
@@ -108,6 +108,23 @@ describe('places', () => {
       ],
     });
     expect(await queues.places(id, { buyer: 'nobody' })).toEqual({ places: [] });
+  });
+
+  test('of one buyer come in pages too, the newest first', async () => {
+    const { id } = await shop.sell({ stock: 1, ...QUEUE });
+    for (let place = 1; place <= 5; place++) {
+      if (place > 1) await leaveQueue(shop.db, id, 'anna');
+      await queued(shop, id, ['anna', `other-${place}`]);
+    }
+    const numbers = async (query: Parameters<QueueService['places']>[1]) => {
+      const { places, next } = await queues.places(id, { buyer: 'anna', ...query });
+      return [places.map(({ number }) => number), next];
+    };
+    expect(await numbers({})).toEqual([[9, 7, 5, 3, 1], undefined]);
+    expect(await numbers({ limit: 2 })).toEqual([[9, 7], 7]);
+    expect(await numbers(parsePlaceQuery({ buyer: 'anna', limit: '2', after: '7' }))).toEqual([[5, 3], 3]);
+    expect(await numbers({ limit: 2, after: 3 })).toEqual([[1], undefined]);
+    expect(() => parsePlaceQuery({ buyer: 'anna', state: 'left' })).toThrow();
   });
 
   test('of a draw have no rank before it, and then count by rank', async () => {
