@@ -1,6 +1,5 @@
 /** Errors of operations that were abandoned or failed because of a store or the time limit. */
 import { StockadeError } from '../engine/errors.ts';
-import { plainMessage } from '../lib/plain-message.ts';
 
 /** Added to the error of a change whose outcome is unknown. */
 const MAY_BE_DONE = 'the change may have been made: check that before you repeat it';
@@ -51,4 +50,17 @@ export class MetRebuild extends StockadeError {
     const what = `${operation} failed because the sale was being rebuilt`;
     super('unavailable', `${what}; ${changes ? MAY_BE_DONE : 'try again'}`, { cause });
   }
+}
+
+/** What Postgres' client calls the errors that it got from the server. */
+const SQLSTATE = /^[0-9A-Z]{5}$/;
+/** The client's own errors while a statement is under way. */
+const OF_CLIENT = / - (?:Query read timeout|Connection terminated[^-]*|Client has encountered [^-]*)$/;
+
+/** The message of an error without the statement that knex puts before it: it helps no operator. */
+export function plainMessage(error: Error): string {
+  const { code = '' } = error as { code?: unknown };
+  return SQLSTATE.test(String(code)) || OF_CLIENT.test(error.message)
+    ? error.message.replace(/^.* - /s, '')
+    : error.message;
 }

@@ -5,7 +5,7 @@
 import { CommanderError } from 'commander';
 import { ConfigError } from '../../config/load-config.ts';
 import { InvalidInput, StockadeError } from '../../engine/errors.ts';
-import { plainMessage } from '../../lib/plain-message.ts';
+import { plainMessage } from '../../operations/operation-faults.ts';
 import { invokedAs } from './invoked-as.ts';
 
 export const EXIT_OK = 0;

@@ -1,7 +1,6 @@
 import { InvalidInput, isBusy, StockadeError } from '../../engine/errors.ts';
-import { plainMessage } from '../../lib/plain-message.ts';
 import { OrdersDiffer } from '../../operations/delete-operations.ts';
-import { MetRebuild } from '../../operations/operation-faults.ts';
+import { MetRebuild, plainMessage } from '../../operations/operation-faults.ts';
 import { InsufficientStock, WrongState } from '../../operations/sale-operations.ts';
 import { problem } from '../server/replies/problem.ts';
 import { isProblemCode } from '../server/replies/problem-kinds.ts';
