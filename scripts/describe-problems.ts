@@ -4,8 +4,8 @@
  */
 import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
 import { kindOf, type ProblemCode, typeOf } from '../src/http/server/replies/problem-kinds.ts';
+import { isMain } from './is-main.mjs';
 
 export const DESCRIPTIONS = ['docs/openapi.json', 'docs/openapi-ops.json'];
 
@@ -67,7 +67,7 @@ function exampleOf(code: ProblemCode, isOps: boolean): Json {
   };
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) {
+if (isMain(import.meta.url)) {
   for (const path of DESCRIPTIONS) {
     const file = new URL(path, ROOT);
     const described = withProblems(JSON.parse(readFileSync(file, 'utf8')), path.includes('-ops'));

@@ -1,6 +1,6 @@
 // Generates the types of the client (src/client/generated/) from the OpenAPI descriptions of both ports: `npm run generate`.
 import { readFileSync, writeFileSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
+import { isMain } from './is-main.mjs';
 
 const root = new URL('..', import.meta.url);
 
@@ -166,6 +166,6 @@ function literal(value) {
   return typeof value === 'string' ? `'${value}'` : String(value);
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) {
+if (isMain(import.meta.url)) {
   for (const { from, to, unlike } of GENERATED) writeFileSync(new URL(to, root), generate(from, unlike));
 }

@@ -1,7 +1,7 @@
 // npm run lint:api: checks docs/openapi*.json with the rules that Redocly recommends.
 import { readFileSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
 import { createConfig, lintFromString } from '@redocly/openapi-core';
+import { isMain } from './is-main.mjs';
 
 const root = new URL('..', import.meta.url);
 const DESCRIPTIONS = ['docs/openapi.json', 'docs/openapi-ops.json'];
@@ -32,7 +32,7 @@ export async function lint(text, name) {
     );
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) {
+if (isMain(import.meta.url)) {
   const found = await Promise.all(
     DESCRIPTIONS.map((name) => lint(readFileSync(new URL(name, root), 'utf8'), name)),
   );
