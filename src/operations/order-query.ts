@@ -35,7 +35,7 @@ const filter = {
     .string()
     .regex(ID_PATTERN, { error: `must be 1 to ${MAX_ID_CHARACTERS} visible ASCII characters without spaces` })
     .optional(),
-  reference: NOTE_FIELDS.reference.min(1, { error: 'must not be empty' }).optional(),
+  reference: NOTE_FIELDS.reference.optional(),
 };
 
 const query = z.strictObject({

@@ -15,7 +15,8 @@ const MAX_METADATA_BYTES = 4_096;
 
 /** The fields of a note, for schemas. */
 export const NOTE_FIELDS = {
-  reference: text(MAX_REFERENCE_CHARACTERS),
+  /** Not empty: orders are looked up by it, and an empty one is mostly a variable that is not set. */
+  reference: text(MAX_REFERENCE_CHARACTERS).min(1, { error: 'must not be empty' }),
   metadata: metadataOf(MAX_METADATA_BYTES),
 };
 
@@ -43,6 +44,8 @@ const schema = z.strictObject({
 /** In the form of a `traceparent` (W3C Trace Context). */
 const TRACE = /^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;
 const inLog = schema.extend({
+  // Older versions took an empty one.
+  reference: text(MAX_REFERENCE_CHARACTERS).optional(),
   metadata: loggedMetadata(MAX_METADATA_BYTES).optional(),
   place: z.int().min(1).optional(),
   trace: z.string().regex(TRACE).optional(),

@@ -7,6 +7,8 @@ import {
   traceOf,
   withTrace,
 } from '../../../../src/engine/sale/order-note.ts';
+import { parseOrderEdit } from '../../../../src/operations/order-edit.ts';
+import { parseOrderQuery } from '../../../../src/operations/order-query.ts';
 
 const TRACE = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01';
 
@@ -49,6 +51,15 @@ describe('a note', () => {
   ])('%j is %j in the log', (note, line) => {
     expect(encodeNote(note)).toBe(line);
     expect(isNote(line)).toBe(line !== NO_NOTE);
+  });
+
+  test('has no empty reference, by which nobody could look it up; in the log, one of an older version stays', () => {
+    expect(isNote('{"reference":""}')).toBe(true);
+    const fault = { field: 'reference', problem: 'must not be empty' };
+    expect(faultsOf({ reference: '' })).toEqual([fault]);
+    expect(() => parseOrderEdit({ reference: '' })).toThrow(expect.objectContaining({ faults: [fault] }));
+    expect(() => parseOrderQuery({ reference: '' })).toThrow(expect.objectContaining({ faults: [fault] }));
+    expect(parseOrderEdit({ reference: null }).edit).toEqual({ reference: null });
   });
 
   test('in the log may have a number that an older version has rounded; a new one is refused', () => {
