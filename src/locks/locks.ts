@@ -30,14 +30,14 @@
  */
 import { randomBytes } from 'node:crypto';
 import type { Redis } from 'ioredis';
-import { InvalidInput } from '../engine/errors.ts';
 import { clientsLike, connect, type IoredisClient, subscriberClient, takeClient } from '../redis/clients.ts';
 import { DATABASE, hasDatabase } from '../redis/redis-address.ts';
 import { LockConnection } from './lock-connection.ts';
 import { LOCKS_CLOSED, LockNotAcquired } from './lock-errors.ts';
 import type { LockHandle } from './lock-handle.ts';
 import { lockKeys } from './lock-keys.ts';
-import { DEFAULT_TTL_MS, DEFAULT_WAIT_MS, type LockTimes, lockTimes, MAX_WAIT_MS } from './lock-limits.ts';
+import { DEFAULT_TTL_MS, type LockTimes, lockTimes } from './lock-limits.ts';
+import { invalidOption, openOptions, tryOptions, waitOptions } from './lock-options.ts';
 import { LockQueue } from './lock-queue.ts';
 import type { WaitOptions } from './waiters.ts';
 import { Wakeups } from './wakeups.ts';
@@ -88,7 +88,7 @@ export class Locks {
 
   /** @throws InvalidInput, RangeError for a ttl out of range, NotExecuted if Redis can't be reached now */
   static async open(options: LocksOptions): Promise<Locks> {
-    const { ttlMs = DEFAULT_TTL_MS, ...place } = knownOptions(options ?? {});
+    const { ttlMs = DEFAULT_TTL_MS, ...place } = openOptions(options ?? {});
     const times = lockTimes(ttlMs);
     const clients = clientsOf(place);
     try {
@@ -105,17 +105,18 @@ export class Locks {
    * The lock, or `undefined` if it is held or others wait for it.
    * @throws NotExecuted if Redis can't be reached, LockNotAcquired if it does not answer
    */
-  async tryLock(name: string, { holder }: TryLockOptions = {}): Promise<LockHandle | undefined> {
+  async tryLock(name: string, options: TryLockOptions = {}): Promise<LockHandle | undefined> {
+    const { holder } = tryOptions(options);
     if (holder && this.#isHeldBy(holder, name)) return holder.enter();
     return this.#wait(name, { waitMs: 2 * this.#times.answerWithinMs, tryOnce: true });
   }
 
-  /** The lock, as soon as it is free. @throws LockNotAcquired when the wait limit has passed; the signal's reason */
+  /**
+   * The lock, as soon as it is free.
+   * @throws LockNotAcquired when the wait limit has passed; the signal's reason; InvalidInput, RangeError for wrong options
+   */
   async lock(name: string, options: LockOptions = {}): Promise<LockHandle> {
-    const { waitMs = DEFAULT_WAIT_MS, signal, holder } = options;
-    if (!(waitMs >= 1 && waitMs <= MAX_WAIT_MS)) {
-      throw new RangeError(`waitMs is ${waitMs}, but must be from 1 to ${MAX_WAIT_MS}`);
-    }
+    const { waitMs, signal, holder } = waitOptions(options);
     if (holder && this.#isHeldBy(holder, name)) return holder.enter();
     signal?.throwIfAborted();
     // Only `tryLock` resolves with `undefined`.
@@ -186,16 +187,6 @@ export class Locks {
   }
 }
 
-const OPTIONS: readonly string[] = ['url', 'redis', 'ttlMs'] satisfies (keyof LocksOptions)[];
-
-/** The options. A mistyped one would have no effect, and a program without types would not learn of it. @throws InvalidInput */
-function knownOptions(options: LocksOptions): LocksOptions {
-  const unknown = Object.keys(options).find((name) => !OPTIONS.includes(name));
-  if (unknown !== undefined)
-    throw invalidOption(unknown, `is not an option: the options are ${OPTIONS.join(', ')}`);
-  return options;
-}
-
 /** @throws InvalidInput */
 function clientsOf({ url, redis }: LocksOptions): readonly [forCommands: Redis, forMessages: Redis] {
   if ((url === undefined) === (redis === undefined))
@@ -212,8 +203,4 @@ function clientsOf({ url, redis }: LocksOptions): readonly [forCommands: Redis, 
     throw invalidOption('url', 'must be a URL that begins with redis:// or rediss://');
   if (!hasDatabase(url!)) throw invalidOption('url', DATABASE);
   return [takeClient(url!), subscriberClient(url!)];
-}
-
-function invalidOption(field: string, problem: string): InvalidInput {
-  return new InvalidInput('the locks can’t be opened', [{ field, problem }]);
 }

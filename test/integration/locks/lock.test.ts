@@ -292,7 +292,30 @@ describe('a waiter', () => {
   });
 });
 
+test.each([
+  [null, 'options must be an object'],
+  [500, 'options must be an object'],
+  [[], 'options must be an object'],
+  [{ wait: 500 }, 'wait is not an option: the options are holder, waitMs, signal'],
+  [{ signal: {} }, 'signal must be an AbortSignal'],
+])('a lock with the options %j is refused with a message, and nothing is held', async (options, message) => {
+  const locks = await stage.process();
+  const name = stage.name();
+  const work = () => expect.fail('it was acquired');
+  await expect(locks.withLock(name, work, options as never)).rejects.toThrow(InvalidInput);
+  await expect(locks.lock(name, options as never)).rejects.toThrow(message);
+  expect(await stage.owner(name)).toBeNull();
+});
+
 describe('tryLock', () => {
+  test('refuses options that it does not have', async () => {
+    const locks = await stage.process();
+    await expect(locks.tryLock(stage.name(), { waitMs: 500 } as never)).rejects.toThrow(
+      'waitMs is not an option: the only option is holder',
+    );
+    await expect(locks.tryLock(stage.name(), null as never)).rejects.toThrow(InvalidInput);
+  });
+
   test('does not wait, and does not overtake waiters', async () => {
     const locks = await stage.process();
     const name = stage.name();
