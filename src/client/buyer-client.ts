@@ -10,7 +10,7 @@ import {
 } from './generated/buyers-api.ts';
 import { outcomeOf, type Refusal } from './outcome.ts';
 import { followPlace, followSale, type PlaceUpdate, type SaleUpdate } from './sale-stream.ts';
-import { type CallOptions, type ClientOptions, Transport } from './transport.ts';
+import { type CallOptions, type ClientOptions, Transport, UnexpectedAnswer } from './transport.ts';
 
 type Refused<Name extends keyof Operations> =
   | Refusal<Problems, Operations[Name]['code']>
@@ -83,6 +83,20 @@ export interface Page {
   readonly limit?: number | undefined;
 }
 
+/**
+ * A purchase was aborted after a request was sent, and the client had made its key: repeat the purchase with this `key` to learn
+ * whether there is an order. Its `cause` is the signal's reason.
+ */
+export class PurchaseAborted extends Error {
+  readonly key: string;
+
+  constructor(key: string, cause: unknown) {
+    super('the purchase was aborted, and may have been executed: repeat it with its key', { cause });
+    this.name = 'PurchaseAborted';
+    this.key = key;
+  }
+}
+
 /** Limit for one request. By default a node answers within two seconds (REQUEST_DEADLINE_MS). */
 const ATTEMPT_MS = 5_000;
 const KEY = /^[\x21-\x7e]{1,128}$/;
@@ -100,7 +114,8 @@ export class BuyerClient {
 
   /**
    * Makes one purchase, even if it has to repeat the request.
-   * @throws UnexpectedAnswer, the signal's reason, TypeError before anything is sent
+   * @throws UnexpectedAnswer; the signal's reason, or PurchaseAborted if the purchase may have been executed and the client has made
+   * its key; TypeError before anything is sent
    */
   async purchase(purchase: NewPurchase, { signal }: CallOptions = {}): Promise<PurchaseOutcome> {
     const { saleId, quantity = 1, key = randomKey(), awaitCommit = true, purchaseToken } = purchase;
@@ -108,7 +123,8 @@ export class BuyerClient {
     // Without a key the node would take each repetition for another purchase, and `null` would be the key of many.
     if (!KEY.test(key) || typeof key !== 'string')
       throw new TypeError(`key is ${JSON.stringify(key)}, but must be 1 to 128 visible ASCII characters`);
-    const answer = await this.#transport.call({
+    let isSent = false;
+    const call = this.#transport.call({
       route: ROUTES.buy,
       params: { saleId },
       body: { quantity, reference, metadata } satisfies Operations['buy']['body'],
@@ -119,7 +135,16 @@ export class BuyerClient {
       },
       repeatable: true,
       changes: true,
+      sent: () => {
+        isSent = true;
+      },
       signal,
+    });
+    const answer = await call.catch((error: unknown) => {
+      if (error instanceof UnexpectedAnswer) error.key = key;
+      // Not a property of the reason: one signal may end several purchases.
+      else if (isSent && purchase.key === undefined) throw new PurchaseAborted(key, error);
+      throw error;
     });
     // A refusal gets the key too, so that the caller can repeat the purchase. Its type has no fields of its own for that.
     return outcomeOf(

@@ -36,6 +36,8 @@ export interface CallOptions {
 /** The answer does not come from a port of Stockade, or not from this version: a wrong address, or a gateway's own page. */
 export class UnexpectedAnswer extends Error {
   readonly status: number;
+  /** Of a purchase: its idempotency key. An earlier request of the purchase may have been executed. */
+  key?: string;
 
   constructor(url: string, status: number, text: string) {
     super(
@@ -63,6 +65,8 @@ export interface Request extends CallOptions {
   readonly changes: boolean;
   /** Time that a slow route needs, in milliseconds: the call and each request may take at least this long. */
   readonly attemptMs?: number;
+  /** Called before each request is sent. */
+  readonly sent?: () => void;
   /** A node that is not ready answers 503 with a report, which is what the caller asked for. */
   readonly asksIfReady?: boolean;
 }
@@ -223,12 +227,15 @@ export class Transport {
     }
   }
 
-  async #send({ url, body }: Written, { route, headers }: Request, signal: AbortSignal): Promise<Response> {
+  async #send({ url, body }: Written, request: Request, signal: AbortSignal): Promise<Response> {
+    const { route, headers: own, sent } = request;
     const { fetch = globalThis.fetch } = this.#options;
     const type = body === undefined ? undefined : { 'content-type': 'application/json' };
+    const headers = await this.#headersWith(signal, own, type);
+    if (!signal.aborted) sent?.();
     return fetch(url, {
       method: route[0],
-      headers: await this.#headersWith(signal, headers, type),
+      headers,
       ...(body !== undefined && { body }),
       // After some redirects, `fetch` would send a GET instead of this request, and its answer would look like success.
       ...(route[0] !== 'GET' && { redirect: 'manual' }),

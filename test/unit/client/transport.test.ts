@@ -2,7 +2,8 @@
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
-import { BuyerClient, OperatorClient, UnexpectedAnswer } from '../../../src/client/index.ts';
+import { BuyerClient, OperatorClient, PurchaseAborted, UnexpectedAnswer } from '../../../src/client/index.ts';
+import { until } from '../../support/until.ts';
 
 type Step =
   | 'cut'
@@ -197,6 +198,41 @@ describe('a purchase', () => {
     const purchase = buyer().purchase({ saleId: 'web' }, { signal: controller.signal });
     controller.abort(new Error('the buyer went away'));
     await expect(purchase).rejects.toThrow('the buyer went away');
+  });
+
+  describe('that rejects after it was sent', () => {
+    async function aborted(purchase: { saleId: string; key?: string }) {
+      const { buyer, requests } = await scripted('cut', 'silent');
+      const controller = new AbortController();
+      const reason = new Error('the buyer went away');
+      const outcome = buyer()
+        .purchase(purchase, { signal: controller.signal })
+        .catch((error: unknown) => error);
+      await until(() => requests.length === 2, { what: 'the second request' });
+      controller.abort(reason);
+      return { error: await outcome, reason, key: requests[0]!.headers['idempotency-key'] };
+    }
+
+    test('tells the key that the client has made', async () => {
+      const { error, reason, key } = await aborted({ saleId: 'web' });
+      expect(error).toBeInstanceOf(PurchaseAborted);
+      expect(error).toMatchObject({ name: 'PurchaseAborted', key, cause: reason });
+      expect(key).toMatch(/^[0-9a-f]{32}$/);
+    });
+
+    test('rejects with the signal’s reason itself if the caller knows the key', async () => {
+      const { error, reason } = await aborted({ saleId: 'web', key: 'k' });
+      expect(error).toBe(reason);
+    });
+
+    test('tells the key if somebody else answers the repetition', async () => {
+      const { buyer, requests } = await scripted('cut', { status: 200, body: '<html>' });
+      const error = await buyer()
+        .purchase({ saleId: 'web' })
+        .catch((reason: unknown) => reason);
+      expect(error).toBeInstanceOf(UnexpectedAnswer);
+      expect(error).toMatchObject({ key: requests[0]!.headers['idempotency-key'] });
+    });
   });
 
   test('sends sale, key and quantity unchanged', async () => {
