@@ -1,6 +1,7 @@
 /** A shop inside an Express server. The buyer's id comes from a header here; take it from your session. */
 import { open } from '@stockade-engine/stockade';
 import express from 'express';
+import { statusOf } from './status.js';
 
 const shop = await open({ redisUrl: process.env.REDIS_URL, databaseUrl: process.env.DATABASE_URL });
 const { sales } = await shop.sales.list();
@@ -14,7 +15,7 @@ app.post('/buy/:saleId', async (request, response) => {
     buyerId: request.get('x-buyer-id') ?? '',
     key: request.get('idempotency-key') ?? '',
   });
-  response.status(outcome.code === 'committed' ? 201 : 409).json(outcome);
+  response.status(statusOf(outcome)).json(outcome);
 });
 
 const server = app.listen(Number(process.env.PORT ?? 3000), () => console.log('ready', server.address()));

@@ -1,6 +1,7 @@
 /** A shop inside a Fastify server, which also writes the shop's log. */
 import { open } from '@stockade-engine/stockade';
 import Fastify from 'fastify';
+import { statusOf } from './status.js';
 
 const app = Fastify({ logger: { level: 'warn' } });
 const shop = await open({
@@ -17,7 +18,7 @@ app.post<{ Params: { saleId: string } }>('/buy/:saleId', async (request, reply) 
     buyerId: String(request.headers['x-buyer-id'] ?? ''),
     key: String(request.headers['idempotency-key'] ?? ''),
   });
-  return reply.code(outcome.code === 'committed' ? 201 : 409).send(outcome);
+  return reply.code(statusOf(outcome)).send(outcome);
 });
 
 app.addHook('onClose', () => shop.close());

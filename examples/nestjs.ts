@@ -3,15 +3,17 @@ import 'reflect-metadata';
 import {
   Controller,
   Headers,
-  HttpCode,
   Inject,
   Module,
   type OnApplicationShutdown,
   Param,
   Post,
+  Res,
 } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { open, type PurchaseOutcome, type Shop } from '@stockade-engine/stockade';
+import type { Response } from 'express';
+import { statusOf } from './status.js';
 
 const SHOP = Symbol('shop');
 
@@ -24,9 +26,15 @@ class BuyController {
   }
 
   @Post(':saleId')
-  @HttpCode(201)
-  buy(@Param('saleId') saleId: string, @Headers('x-buyer-id') buyerId = ''): Promise<PurchaseOutcome> {
-    return this.#shop.purchase({ saleId, buyerId });
+  async buy(
+    @Param('saleId') saleId: string,
+    @Headers('x-buyer-id') buyerId = '',
+    @Headers('idempotency-key') key = '',
+    @Res({ passthrough: true }) response: Response,
+  ): Promise<PurchaseOutcome> {
+    const outcome = await this.#shop.purchase({ saleId, buyerId, key });
+    response.status(statusOf(outcome));
+    return outcome;
   }
 }
 

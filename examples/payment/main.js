@@ -15,6 +15,14 @@ const {
   OPS_URL = 'http://localhost:9090',
   PROVIDER_URL = 'https://api.stripe.com',
 } = process.env;
+const [command, orderId, ...others] = process.argv.slice(2);
+const isRefund = command === 'refund' && orderId !== undefined && others.length === 0;
+if (command !== undefined && !isRefund) {
+  console.error(
+    'Use: node main.js, to start the server; or node main.js refund <order>, to pay an order back.',
+  );
+  process.exit(1);
+}
 const missing = ['OPS_TOKEN', 'PROVIDER_KEY', 'WEBHOOK_SECRET'].filter((name) => !process.env[name]);
 if (missing.length > 0) {
   console.error(`${missing.join(' and ')} ${missing.length === 1 ? 'is' : 'are'} missing.`);
@@ -33,8 +41,7 @@ const shop = {
   buyerOf: (request) => /(?:^|; )buyer=([\w-]{1,128})/.exec(request.headers.cookie ?? '')?.[1],
 };
 
-const [command, orderId] = process.argv.slice(2);
-if (command === 'refund') console.log(await refundOrder(shop, orderId));
+if (isRefund) console.log(await refundOrder(shop, orderId));
 else {
   createShop(shop).listen(Number(PORT), '127.0.0.1', () => console.log(`http://localhost:${PORT}`));
   for (;;) {

@@ -109,12 +109,16 @@ test.each(['express', 'fastify', 'nestjs'])(
   async (example) => {
     const shop = await started(example);
     try {
-      const buy = () =>
-        fetch(`${shop.url}/buy/front-row`, { method: 'POST', headers: { 'x-buyer-id': 'ann' } });
-      const bought = await buy();
-      expect(bought.status).toBe(201);
-      expect(await bought.json()).toMatchObject({ code: 'committed', quantity: 1 });
-      expect(await (await buy()).json()).toMatchObject({ code: 'limit_reached' });
+      const buy = async (sale: string, key: string) => {
+        const headers = { 'x-buyer-id': 'ann', 'idempotency-key': key };
+        const answer = await fetch(`${shop.url}/buy/${sale}`, { method: 'POST', headers });
+        return { status: answer.status, ...((await answer.json()) as { code: string; orderId?: string }) };
+      };
+      const bought = await buy('front-row', 'a');
+      expect(bought).toMatchObject({ status: 201, code: 'committed', quantity: 1 });
+      expect(await buy('front-row', 'a')).toEqual(bought);
+      expect(await buy('front-row', 'b')).toMatchObject({ status: 409, code: 'limit_reached' });
+      expect(await buy('back-row', 'c')).toMatchObject({ status: 404, code: 'unknown_sale' });
     } finally {
       expect(await shop.end()).not.toBe(1);
     }

@@ -48,6 +48,21 @@ describe("the server of the example of a shop's page", () => {
   });
 });
 
+test.each([['refnd', '7'], ['refund'], ['refund', '7', '8'], ['--help']])(
+  'the example of payments refuses the command %j, and does not start its server',
+  (...args) => {
+    const main = fileURLToPath(new URL('../../../examples/payment/main.js', import.meta.url));
+    const env = { OPS_TOKEN: 'a-secret-of-16-characters', PROVIDER_KEY: 'sk', WEBHOOK_SECRET: 'whsec' };
+    const { status, stdout, stderr } = spawnSync(process.execPath, [main, ...args], {
+      env: { ...env, PORT: '0' },
+      encoding: 'utf8',
+      timeout: 20_000,
+    });
+    expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
+    expect(stderr).toMatch(/^Use: node main\.js, .* refund <order>/);
+  },
+);
+
 describe('an example that is started by another name', () => {
   const folder = mkdtempSync(join(tmpdir(), 'stockade-examples-'));
   afterAll(() => rmSync(folder, { recursive: true }));
