@@ -5,6 +5,7 @@ import { parseActor } from '../../engine/sale/author.ts';
 import { parseExactly } from '../../engine/sale/exact-json.ts';
 import { unauthenticated } from '../identity/unauthenticated.ts';
 import type { Exchange, Handler } from '../server/exchange.ts';
+import { pathIdOf } from '../server/http-request.ts';
 import type { PiecedReply, Reply } from '../server/replies/reply.ts';
 import { failure, isFault } from './faults.ts';
 
@@ -54,7 +55,7 @@ export function guard(host: GuardHost): Guarded {
   const expected = digest(`Bearer ${host.token}`);
   return (action, hasBody = false) =>
     (exchange, request) => {
-      const id = request.getParameter(0) ?? '';
+      const id = pathIdOf(request);
       const query = request.getQuery();
       if (!timingSafeEqual(digest(request.getHeader('authorization')), expected)) {
         exchange.reply(request.getHeader('authorization') === '' ? NO_TOKEN : WRONG_TOKEN);

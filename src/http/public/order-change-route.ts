@@ -11,6 +11,7 @@ import { refusal } from '../identity/identity.ts';
 import { parseOrderChange } from '../orders/order-change-body.ts';
 import { forBuyer, MAY_BE_DONE, orderReply } from '../orders/order-reply.ts';
 import type { Handler } from '../server/exchange.ts';
+import { pathIdOf } from '../server/http-request.ts';
 import { problem } from '../server/replies/problem.ts';
 import type { Reply } from '../server/replies/reply.ts';
 import { lookUp, type OrderHost } from './order-route.ts';
@@ -30,7 +31,7 @@ export const operatorsOnlyRoute: Handler = (exchange) => exchange.reply(OPERATOR
 
 export function orderChangeRoute(host: OrderChangeHost, kind: OrderChange['kind']): Handler {
   return (exchange, request) => {
-    const orderId = request.getParameter(0) ?? '';
+    const orderId = pathIdOf(request);
     const identity = host.authenticate(request);
     exchange.readBody(request, async (body) => {
       if ('refused' in body) return exchange.reply(body.refused);

@@ -8,6 +8,7 @@ import { mayBeInLog } from '../../orders/log-age.ts';
 import { type Authenticate, refusal } from '../identity/identity.ts';
 import { forBuyer } from '../orders/order-reply.ts';
 import type { Handler, Observer } from '../server/exchange.ts';
+import { pathIdOf } from '../server/http-request.ts';
 import { problem } from '../server/replies/problem.ts';
 import { json, type Reply } from '../server/replies/reply.ts';
 
@@ -26,7 +27,7 @@ const BUSY = problem('busy', { detail: 'The order was not read. Send the request
 
 export function orderRoute(host: OrderHost): Handler {
   return async (exchange, request) => {
-    const orderId = request.getParameter(0) ?? '';
+    const orderId = pathIdOf(request);
     const identity = await host.authenticate(request);
     if (!('buyerId' in identity)) return exchange.reply(refusal(identity).reply);
     if (!isOrderId(orderId)) return exchange.reply(problem('unknown_order'));

@@ -9,6 +9,7 @@ import { isPlace, type OwnPage, type OwnQuery } from '../../orders/own-orders.ts
 import { type Authenticate, refusal } from '../identity/identity.ts';
 import { forBuyer } from '../orders/order-reply.ts';
 import type { Handler, Observer } from '../server/exchange.ts';
+import { pathIdOf } from '../server/http-request.ts';
 import { problem } from '../server/replies/problem.ts';
 import { json, type Reply } from '../server/replies/reply.ts';
 
@@ -48,7 +49,7 @@ export function ownOrdersRoute(host: OwnOrdersHost): Handler {
 
 function ownRoute(host: OwnOrdersHost, read: Read): Handler {
   return async (exchange, request) => {
-    const saleId = request.getParameter(0) ?? '';
+    const saleId = pathIdOf(request);
     const query = request.getQuery();
     const identity = await host.authenticate(request);
     if (!('buyerId' in identity)) return exchange.reply(refusal(identity).reply);

@@ -8,7 +8,7 @@ import { monotonicMs } from '../../lib/monotonic.ts';
 import { type Authenticate, type Identity, refusal } from '../identity/identity.ts';
 import { type BodyReader, decode, type RefusedBody } from '../server/body.ts';
 import type { Exchange, Handler } from '../server/exchange.ts';
-import type { HttpRequest } from '../server/http-request.ts';
+import { type HttpRequest, pathIdOf } from '../server/http-request.ts';
 import { parseObject, unknownField } from '../server/json-object.ts';
 import { problem } from '../server/replies/problem.ts';
 import type { ProblemCode } from '../server/replies/problem-kinds.ts';
@@ -76,7 +76,7 @@ const RESPOND_ASYNC = /(^|[,;\s])respond-async($|[,;\s])/i;
 export function purchaseRoute(host: PurchaseHost): Handler {
   return (exchange, request) => {
     // Comes before the token is checked and the body is read: a refusal must cost next to nothing.
-    const saleId = request.getParameter(0) ?? '';
+    const saleId = pathIdOf(request);
     if (host.engine.isShedding(saleId)) {
       exchange.reply(BUSY);
       host.answered('busy', 0);

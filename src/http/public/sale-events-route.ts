@@ -1,5 +1,6 @@
 /** `GET /v1/sales/{saleId}/events`: the public facts about a sale whenever they change. */
 import type { Handler } from '../server/exchange.ts';
+import { pathIdOf } from '../server/http-request.ts';
 import { problem } from '../server/replies/problem.ts';
 import { headOf, type Reply } from '../server/replies/reply.ts';
 import { idOf, type LiveSales } from './live-sales.ts';
@@ -15,7 +16,7 @@ const NO_MORE: Reply = { status: 204, head: headOf(204, {}), body: '', isBodiles
 
 export function saleEventsRoute(reads: Pick<SaleReads, 'read'>, live: LiveSales): Handler {
   return async (exchange, request) => {
-    const saleId = request.getParameter(0) ?? '';
+    const saleId = pathIdOf(request);
     const lastEventId = request.getHeader('last-event-id');
     const found = await reads.read(saleId);
     if ('refusal' in found) exchange.reply(found.refusal);

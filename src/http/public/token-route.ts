@@ -19,6 +19,7 @@ import { withTimeout } from '../../lib/with-timeout.ts';
 import { type Authenticate, type Identity, refusal } from '../identity/identity.ts';
 import { type Body, MAX_BODY_BYTES } from '../server/body.ts';
 import type { Handler, Observer } from '../server/exchange.ts';
+import { pathIdOf } from '../server/http-request.ts';
 import { parseObject, unknownField } from '../server/json-object.ts';
 import { problem } from '../server/replies/problem.ts';
 import type { ProblemCode } from '../server/replies/problem-kinds.ts';
@@ -47,7 +48,7 @@ const UNKNOWN_BUYER = { detail: 'The buyer could not be authenticated in time. S
 
 export function tokenRoute(host: TokenHost): Handler {
   return (exchange, request) => {
-    const saleId = request.getParameter(0) ?? '';
+    const saleId = pathIdOf(request);
     const identity = host.authenticate(request);
     exchange.readBody(
       request,

@@ -16,6 +16,7 @@ import { type JoinRefusal, joinRefusal } from '../../../queue/buyers/join-refusa
 import type { ToldPlace } from '../../../queue/buyers/place-view.ts';
 import { type Authenticate, type Identity, refusal } from '../../identity/identity.ts';
 import type { Exchange, Handler, Observer } from '../../server/exchange.ts';
+import { pathIdOf } from '../../server/http-request.ts';
 import { parseObject, unknownField } from '../../server/json-object.ts';
 import { problem } from '../../server/replies/problem.ts';
 import type { PushedReply, Reply } from '../../server/replies/reply.ts';
@@ -59,7 +60,7 @@ const CROWDED = problem(
 
 export function joinRoute(host: PlaceHost): Handler {
   return (exchange, request) => {
-    const saleId = request.getParameter(0) ?? '';
+    const saleId = pathIdOf(request);
     const token = request.getHeader('purchase-token');
     const identity = host.authenticate(request);
     exchange.readBody(request, async (body) => {
@@ -78,7 +79,7 @@ export function joinRoute(host: PlaceHost): Handler {
  */
 export function placeRoute(host: PlaceHost): Handler {
   return (exchange, request) => {
-    const saleId = request.getParameter(0) ?? '';
+    const saleId = pathIdOf(request);
     const token = request.getHeader('place-token');
     const who = host.authenticate(request);
     return who instanceof Promise
@@ -119,7 +120,7 @@ function tokenPlace({ queueSigners }: PlaceHost, holder: Holder, token: string) 
 /** `GET …/place/events`: the place whenever something has changed for it. */
 export function placeEventsRoute(host: PlaceHost, live: PlaceStreams): Handler {
   return async (exchange, request) => {
-    const saleId = request.getParameter(0) ?? '';
+    const saleId = pathIdOf(request);
     const token = request.getHeader('place-token');
     const who = await host.authenticate(request);
     if (!('buyerId' in who)) return exchange.reply(refusal(who).reply);
@@ -134,7 +135,7 @@ export function placeEventsRoute(host: PlaceHost, live: PlaceStreams): Handler {
 /** A place token names the place that is left. Without one, the buyer leaves the place that it has when the request is carried out. */
 export function leaveRoute(host: PlaceHost): Handler {
   return async (exchange, request) => {
-    const saleId = request.getParameter(0) ?? '';
+    const saleId = pathIdOf(request);
     const token = request.getHeader('place-token');
     const who = await host.authenticate(request);
     if (!('buyerId' in who)) return exchange.reply(refusal(who).reply);
