@@ -3,5 +3,6 @@ export { BackendCorrupt, InvalidInput, NotExecuted, StockadeError } from './engi
 export { fenced, fenceKey } from './locks/fenced.ts';
 export { LockLost, LockNotAcquired } from './locks/lock-errors.ts';
 export type { LockHandle } from './locks/lock-handle.ts';
-export { type LockOptions, Locks, type LocksOptions, type TryLockOptions } from './locks/locks.ts';
+export type { LockOptions, LocksOptions, TryLockOptions } from './locks/lock-options.ts';
+export { Locks } from './locks/locks.ts';
 export type { IoredisClient } from './redis/clients.ts';

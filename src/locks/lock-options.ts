@@ -1,7 +1,36 @@
-/** Checks of options. A mistyped one would have no effect, and a program without types would not learn of it. */
+/** The options of the locks, and their checks. A mistyped one would have no effect, and a program without types would not learn of it. */
 import { InvalidInput } from '../engine/errors.ts';
+import type { IoredisClient } from '../redis/clients.ts';
+import type { LockHandle } from './lock-handle.ts';
 import { DEFAULT_WAIT_MS, MAX_WAIT_MS } from './lock-limits.ts';
-import type { LockOptions, LocksOptions, TryLockOptions } from './locks.ts';
+
+/** The Redis in which the locks are kept: the one that holds what they protect. Give either `url` or `redis`. */
+export interface LocksOptions {
+  /** `redis://[user:password@]host[:port]`, or `rediss://` for TLS. */
+  readonly url?: string | undefined;
+  /**
+   * An ioredis client of a single Redis. The locks open two connections of their own with its options, among them its
+   * `keyPrefix`.
+   */
+  readonly redis?: IoredisClient | undefined;
+  /** Milliseconds after which the lock of a dead holder is free: 100 to 600,000, default 10,000. */
+  readonly ttlMs?: number | undefined;
+}
+
+export interface TryLockOptions {
+  /**
+   * A handle that the caller has. If it holds this very lock, the lock is entered once more without asking Redis. A handle of other
+   * `Locks` does not hold it: they may be in another Redis.
+   */
+  readonly holder?: LockHandle | undefined;
+}
+
+export interface LockOptions extends TryLockOptions {
+  /** How long to wait for the lock, in milliseconds: 1 to 600,000, default 10,000. */
+  readonly waitMs?: number | undefined;
+  /** Ends the wait; `lock` then throws the signal's reason. Locks that are held stay held. */
+  readonly signal?: AbortSignal | undefined;
+}
 
 const OPEN: readonly string[] = ['url', 'redis', 'ttlMs'] satisfies (keyof LocksOptions)[];
 const TRY: readonly string[] = ['holder'] satisfies (keyof TryLockOptions)[];

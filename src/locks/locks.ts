@@ -30,45 +30,25 @@
  */
 import { randomBytes } from 'node:crypto';
 import type { Redis } from 'ioredis';
-import { clientsLike, connect, type IoredisClient, subscriberClient, takeClient } from '../redis/clients.ts';
+import { clientsLike, connect, subscriberClient, takeClient } from '../redis/clients.ts';
 import { DATABASE, hasDatabase } from '../redis/redis-address.ts';
 import { LockConnection } from './lock-connection.ts';
 import { LOCKS_CLOSED, LockNotAcquired } from './lock-errors.ts';
 import type { LockHandle } from './lock-handle.ts';
 import { lockKeys } from './lock-keys.ts';
 import { DEFAULT_TTL_MS, type LockTimes, lockTimes } from './lock-limits.ts';
-import { invalidOption, openOptions, tryOptions, waitOptions } from './lock-options.ts';
+import {
+  invalidOption,
+  type LockOptions,
+  type LocksOptions,
+  openOptions,
+  type TryLockOptions,
+  tryOptions,
+  waitOptions,
+} from './lock-options.ts';
 import { LockQueue } from './lock-queue.ts';
 import type { WaitOptions } from './waiters.ts';
 import { Wakeups } from './wakeups.ts';
-
-/** The Redis in which the locks are kept: the one that holds what they protect. Give either `url` or `redis`. */
-export interface LocksOptions {
-  /** `redis://[user:password@]host[:port]`, or `rediss://` for TLS. */
-  readonly url?: string | undefined;
-  /**
-   * An ioredis client of a single Redis. The locks open two connections of their own with its options, among them its
-   * `keyPrefix`.
-   */
-  readonly redis?: IoredisClient | undefined;
-  /** Milliseconds after which the lock of a dead holder is free: 100 to 600,000, default 10,000. */
-  readonly ttlMs?: number | undefined;
-}
-
-export interface TryLockOptions {
-  /**
-   * A handle that the caller has. If it holds this very lock, the lock is entered once more without asking Redis. A handle of other
-   * `Locks` does not hold it: they may be in another Redis.
-   */
-  readonly holder?: LockHandle | undefined;
-}
-
-export interface LockOptions extends TryLockOptions {
-  /** How long to wait for the lock, in milliseconds: 1 to 600,000, default 10,000. */
-  readonly waitMs?: number | undefined;
-  /** Ends the wait; `lock` then throws the signal's reason. Locks that are held stay held. */
-  readonly signal?: AbortSignal | undefined;
-}
 
 export class Locks {
   readonly #connection: LockConnection;

@@ -1,4 +1,5 @@
-import { Locks, type LocksOptions } from '../../locks/locks.ts';
+import type { LocksOptions } from '../../locks/lock-options.ts';
+import { Locks } from '../../locks/locks.ts';
 import { ClusterBackend } from '../cluster/cluster-backend.ts';
 import { type OpenRedisOptions, openRedis } from '../cluster/open-redis.ts';
 import type {
