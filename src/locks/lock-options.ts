@@ -55,7 +55,7 @@ export function waitOptions(
 ): LockOptions & { readonly waitMs: number; readonly signal: AbortSignal | undefined } {
   const { waitMs = DEFAULT_WAIT_MS, signal, holder } = known(options, WAIT, NOT_ACQUIRED);
   if (typeof waitMs !== 'number' || !(waitMs >= 1 && waitMs <= MAX_WAIT_MS))
-    throw new RangeError(`waitMs is ${waitMs}, but must be from 1 to ${MAX_WAIT_MS}`);
+    throw new RangeError(`waitMs is ${shown(waitMs)}, but must be a number from 1 to ${MAX_WAIT_MS}`);
   // Programs without types pass `null` for none.
   if (signal && !(signal instanceof AbortSignal))
     throw new InvalidInput(NOT_ACQUIRED, [{ field: 'signal', problem: 'must be an AbortSignal' }]);
@@ -75,4 +75,8 @@ function known<T extends object>(options: T, names: readonly string[], otherwise
   throw new InvalidInput(otherwise, [
     { field: unknown, problem: `is not an option: ${are} ${names.join(', ')}` },
   ]);
+}
+
+function shown(value: unknown): string {
+  return typeof value === 'number' ? String(value) : JSON.stringify(value);
 }

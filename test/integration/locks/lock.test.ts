@@ -307,6 +307,12 @@ test.each([
   expect(await stage.owner(name)).toBeNull();
 });
 
+test('a wait that is a text is refused as such', async () => {
+  const locks = await stage.process();
+  const waiting = locks.lock(stage.name(), { waitMs: '5' as never });
+  await expect(waiting).rejects.toThrow('waitMs is "5", but must be a number from 1 to 600000');
+});
+
 describe('tryLock', () => {
   test('refuses options that it does not have', async () => {
     const locks = await stage.process();
