@@ -76,7 +76,6 @@ test.each([
   ['sale queue x --max-waiting 0', '--max-waiting must be at least 1'],
   ['queue places x --state gone', '--state must be one of waiting, offered, bought, lapsed, left'],
   ['queue places x --limit 0', '--limit must be a whole number from 1 to 1000'],
-  ['queue places x --buyer a --after 3', '--buyer can’t be given with'],
   ['queue pace x', 'say how fast: give --per-minute or --no-bound'],
   ['queue pace x --per-minute 0', '--per-minute must be at least 1'],
   ['queue hand-out x', '--offers is required: a number of offers'],
