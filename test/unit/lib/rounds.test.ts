@@ -58,13 +58,17 @@ describe('rounds', () => {
 
   it('have no pause after a round that takes longer than its time, if they are steady', async () => {
     let end = () => {};
-    start(SHORT_MS, () => new Promise((resolve) => (end = () => resolve(false))), { isSteady: true });
+    const untilEnd = (number: number) =>
+      new Promise<boolean>((resolve) => {
+        end = () => resolve(false);
+        signals[number - 1]!.onabort = end;
+      });
+    start(SHORT_MS, untilEnd, { isSteady: true });
     await vi.waitFor(() => expect(signals).toHaveLength(1));
     const beganAt = performance.now();
     await vi.waitFor(() => expect(performance.now() - beganAt).toBeGreaterThan(SHORT_MS));
     end();
     expect(await begun()).toBe(2);
-    end();
   });
 
   it('have the rest of their time as a pause, if they are steady', async () => {
