@@ -43,10 +43,12 @@ export class Teardown {
     let leftMs = this.#limitMs;
     for (let end = this.#stack.pop(); end; end = this.#stack.pop()) {
       const began = monotonicMs();
+      const timeoutMs = leftMs + end.graceMs;
       try {
-        await withTimeout(leftMs + end.graceMs, Promise.resolve(end.release()));
+        await withTimeout(timeoutMs, Promise.resolve(end.release()));
       } catch (error) {
-        this.#onError(error);
+        // If no time is left for a step, the last message says enough.
+        if (timeoutMs >= 1 || !isTimeout(error)) this.#onError(error);
       }
       leftMs = Math.max(0, leftMs - Math.max(0, monotonicMs() - began - end.graceMs));
     }
@@ -57,3 +59,5 @@ export class Teardown {
     }
   }
 }
+
+const isTimeout = (error: unknown) => error instanceof StockadeError && error.code === 'timed_out';
