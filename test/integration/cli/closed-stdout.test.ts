@@ -1,31 +1,22 @@
 /** The reader of stdout goes before it has all of the output. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { parseSale, saleToJson } from '../../../src/engine/sale/sale-json.ts';
+import { answeringNode } from '../../support/cli/answering-node.ts';
 import { MAIN } from '../../support/cli/cli.ts';
 
 /** More than a pipe holds. */
 const MANY_BYTES = 1_000_000;
 
 /** The ops port of a node whose answers are long. */
-async function talkativeNode(): Promise<NodeJS.ProcessEnv> {
+function talkativeNode(): Promise<NodeJS.ProcessEnv> {
   const long = 'x'.repeat(MANY_BYTES);
   const sale = { ...saleToJson(parseSale({ id: 'jazz', stock: 5 })), title: long, committedOrders: 1 };
-  const server = createServer(({ url }, response) => {
-    const orders = [{ orderId: '7', saleId: 'jazz', reference: long }];
-    const body = url!.includes('/orders') ? { orders } : url!.endsWith('/draw') ? { long } : sale;
-    response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(body));
-  });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  onTestFinished(() => {
-    server.close();
-    server.closeAllConnections();
-  });
-  const { port } = server.address() as AddressInfo;
-  return { OPS_URL: `http://127.0.0.1:${port}`, OPS_TOKEN: 'a token of the operators' };
+  const orders = [{ orderId: '7', saleId: 'jazz', reference: long }];
+  return answeringNode((_, { pathname }) =>
+    pathname.includes('/orders') ? { orders } : pathname.endsWith('/draw') ? { long } : sale,
+  );
 }
 
 /** @returns the exit code, and stderr */

@@ -1,16 +1,15 @@
 /** `stockade sale delete --export` that is ended while it writes the orders. */
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { parseSale, saleToJson } from '../../../src/engine/sale/sale-json.ts';
+import { answeringNode } from '../../support/cli/answering-node.ts';
 import { RunningCli, runCli } from '../../support/cli/cli.ts';
 import { until } from '../../support/until.ts';
 
 /** The ops port of a node with an archived sale of two orders. @param hangs it keeps the second page of them for itself */
-async function archivingNode(hangs: boolean): Promise<NodeJS.ProcessEnv> {
+function archivingNode(hangs: boolean): Promise<NodeJS.ProcessEnv> {
   const sale = { ...saleToJson(parseSale({ id: 'jazz', stock: 5 })), state: 'closed', committedOrders: 2 };
   const answers = (method: string, url: URL): object | undefined => {
     if (method === 'DELETE') return { saleId: 'jazz', state: 'deleted', orders: 2, done: 2 };
@@ -20,18 +19,7 @@ async function archivingNode(hangs: boolean): Promise<NodeJS.ProcessEnv> {
     if (!url.searchParams.has('after')) return { orders: [order('7')], next: '7' };
     return hangs ? undefined : { orders: [order('8')] };
   };
-  const server = createServer(({ method, url }, response) => {
-    const body = answers(method!, new URL(url!, 'http://here'));
-    if (!body) return;
-    response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(body));
-  });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  onTestFinished(() => {
-    server.close();
-    server.closeAllConnections();
-  });
-  const { port } = server.address() as AddressInfo;
-  return { OPS_URL: `http://127.0.0.1:${port}`, OPS_TOKEN: 'a token of the operators' };
+  return answeringNode(answers);
 }
 
 test.each(['SIGINT', 'SIGTERM', 'SIGKILL'] as const)(
