@@ -192,8 +192,7 @@ export class Transport {
     } catch (error) {
       signal.throwIfAborted();
       if (error instanceof UnexpectedAnswer) throw error;
-      const problem = error instanceof NotSent ? notSent(error) : noAnswer(request, reasonOf(error));
-      return { ok: false, problem, retryAfterMs: 0 };
+      return { ok: false, problem: failed(request, error), retryAfterMs: 0 };
     }
   }
 
@@ -219,8 +218,7 @@ export class Transport {
     } catch (error) {
       signal?.throwIfAborted();
       if (error instanceof UnexpectedAnswer) throw error;
-      const problem = error instanceof NotSent ? notSent(error) : noAnswer(request, reasonOf(error));
-      return { answer: { ok: false, problem }, retryAfterMs: 0 };
+      return { answer: { ok: false, problem: failed(request, error) }, retryAfterMs: 0 };
     } finally {
       clearTimeout(timer);
       signal?.removeEventListener('abort', onAbort);
@@ -370,8 +368,10 @@ function noAnswer({ changes }: Request, detail: string): Problem {
     : { code: 'unavailable', title: 'No answer came', status: 0, detail };
 }
 
-function notSent({ message }: NotSent): Problem {
-  return { code: 'unavailable', title: 'The request was not sent', status: 0, detail: message };
+function failed(request: Request, error: unknown): Problem {
+  return error instanceof NotSent
+    ? { code: 'unavailable', title: 'The request was not sent', status: 0, detail: error.message }
+    : noAnswer(request, reasonOf(error));
 }
 
 function outcomeUnknown({ title, code }: Problem): Problem {
