@@ -1,6 +1,6 @@
 import { StockadeError } from '../engine/errors.ts';
 import { monotonicMs } from './monotonic.ts';
-import { withTimeout } from './with-timeout.ts';
+import { isTimeout, withTimeout } from './with-timeout.ts';
 
 /**
  * Limit for all steps together, apart from their grace times: sync's batch, worker numbers, connections. Teardown
@@ -59,5 +59,3 @@ export class Teardown {
     }
   }
 }
-
-const isTimeout = (error: unknown) => error instanceof StockadeError && error.code === 'timed_out';

@@ -27,6 +27,10 @@ export async function withTimeout<T>(timeoutMs: number, work: Promise<T>): Promi
   }
 }
 
+/** Whether an answer did not come in time. */
+export const isTimeout = (error: unknown): error is StockadeError =>
+  error instanceof StockadeError && error.code === 'timed_out';
+
 /** A change was sent to a store, and its connection has failed: it may still arrive there and take effect. */
 export class ReplyLost extends Error {
   constructor(cause: unknown) {
@@ -40,7 +44,7 @@ export class ReplyLost extends Error {
  * @param latestMs when it may take effect at the latest, by `monotonicMs`
  */
 export async function settled(error: unknown, latestMs: number): Promise<void> {
-  const isOpen = error instanceof ReplyLost || (error instanceof StockadeError && error.code === 'timed_out');
+  const isOpen = error instanceof ReplyLost || isTimeout(error);
   if (!isOpen) return;
   // A timer may come before its time: it counts from the beginning of its turn of the event loop.
   for (let left = latestMs - monotonicMs(); left >= 0; left = latestMs - monotonicMs()) await delay(left + 1);

@@ -4,11 +4,11 @@
  */
 import { type Redis, ReplyError } from 'ioredis';
 import { monotonicMs } from '../../../lib/monotonic.ts';
-import { withTimeout } from '../../../lib/with-timeout.ts';
+import { isTimeout, withTimeout } from '../../../lib/with-timeout.ts';
 import { corking, DEMOTED } from '../../../redis/clients.ts';
 import { replyReason } from '../../../redis/reply-reason.ts';
 import type { TakeOrder, TakeReply } from '../../contract.ts';
-import { BackendCorrupt, NotExecuted, OutcomeUnknown, StockadeError } from '../../errors.ts';
+import { BackendCorrupt, NotExecuted, OutcomeUnknown } from '../../errors.ts';
 import type { RawTakeReply } from '../protocol/scripts.ts';
 import { ServerLife } from './server-life.ts';
 import { decodeTake, toldTime } from './take-reply.ts';
@@ -87,7 +87,7 @@ export class TakeConnection {
     try {
       return await withTimeout(this.#timeoutMs, send());
     } catch (error) {
-      if (error instanceof StockadeError && error.code === 'timed_out') {
+      if (isTimeout(error)) {
         this.#redis.disconnect(true);
         throw new OutcomeUnknown(`no reply from Redis within ${this.#timeoutMs} ms`, error);
       }
