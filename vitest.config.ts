@@ -2,10 +2,11 @@ import { readdirSync, readFileSync, statfsSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
+import { GROWING, IN_CI, LONGEST, OVER_NODE_HTTP, WITH_FROZEN_TIME } from './test/tiers.ts';
 
 /**
- * Two tiers: `npm test` runs all projects but those named `release…`, `npm run test:release` runs those.
- * docs/contributing/testing.md says which tests are where, and why.
+ * Three tiers: `npm test` has the projects without a tier in their names, `npm run test:ci` those named `…-ci`, and
+ * `npm run test:release` those named `release…`. docs/contributing/testing.md says which tests are where, and why.
  */
 
 /**
@@ -26,59 +27,6 @@ function freeBytes(folder: string): number {
   }
 }
 
-/** In both tiers, with more runs, seeds, buyers or stores before a release (test/support/tier.ts). */
-const GROWING = [
-  'test/property/**/*.test.ts',
-  ...[
-    'cli/cli-node',
-    'cli/doc-sessions',
-    'cli/rehearse',
-    'client/client',
-    'client/payment',
-    'client/shop-page',
-    'client/shop-page-queue',
-    'embed/places',
-    'engine/cluster',
-    'events/event-operations',
-    'http/admission',
-    'http/buyer-access',
-    'http/console-page',
-    'http/cors',
-    'http/description',
-    'http/fuzz',
-    'http/http-api',
-    'http/http-bad-input',
-    'http/http-deletion',
-    'http/http-lists',
-    'http/http-orders',
-    'http/http-recover',
-    'http/overload',
-    'http/pipelines',
-    'http/queue',
-    'http/queue-abuse',
-    'http/tls',
-    'node/faults',
-    'node/listeners',
-    'node/node-faults',
-    'node/ops-faults',
-    'node/other-stores',
-    'node/probe-port',
-    'node/process-metrics',
-    'node/resize-node',
-    'node/scenarios',
-    'node/traces',
-    'rebuild/resize',
-    'sync/apply',
-    'sync/sharing',
-    'verify/verify',
-  ].map((name) => `test/integration/${name}.test.ts`),
-];
-
-/** Run a second time over `node:http`: what is sent byte by byte. The rest of HTTP does before a release. */
-const OVER_NODE_HTTP = ['connection-bound', 'http-bad-input', 'pipelines'].map(
-  (name) => `test/integration/http/${name}.test.ts`,
-);
-
 /** What needs servers gets those that the run starts for itself (test/support/global-setup.ts). */
 const withServers = {
   globalSetup: ['test/support/global-setup.ts'],
@@ -93,19 +41,9 @@ const WITH_MOCKS = readdirSync('test/unit', { recursive: true, encoding: 'utf8' 
   .map((name) => `test/unit/${name}`)
   .filter((file) => file.endsWith('.test.ts') && readFileSync(file, 'utf8').includes('vi.mock('));
 
-/** These replace the clock, which what other files have left in their process would feel. */
-const WITH_FROZEN_TIME = [
-  'integration/engine/locked-takes',
-  'integration/locks/lock',
-  'integration/locks/lock-faults',
-  'integration/postgres/worker-leases',
-  'property/crowd',
-  'property/predicted',
-].map((name) => `test/${name}.test.ts`);
-
 /**
- * All files of `npm test` run in one group: while some of them wait for servers and deadlines, others compute. With three for
- * each core, the cores were idle for a sixth of the time. Five took no less time than four.
+ * All files of `npm test` run in one group, as do those of `npm run test:ci`: while some of them wait for servers and deadlines,
+ * others compute. With three for each core, the cores were idle for a sixth of the time. Five took no less time than four.
  */
 const inOneGroup = { maxWorkers: 4 * availableParallelism(), sequence: { groupOrder: 0 } };
 
@@ -113,22 +51,20 @@ const inOneGroup = { maxWorkers: 4 * availableParallelism(), sequence: { groupOr
  * In this order: the short files come last, so that no core is idle at the end. Files of one project come one after another, because
  * a process ends when the next file is of another project.
  */
-const PROJECTS = ['servers', 'servers-frozen-time', 'http-node', 'unit-mocks', 'unit'];
+const PROJECTS = [
+  ...['servers', 'servers-frozen-time', 'unit-mocks', 'unit'],
+  ...['servers-ci', 'http-node-ci'],
+];
 
-/** Those that take longest, in this order. If one of them began last, the other cores would be idle meanwhile. */
-const LONGEST = [
-  ...['property/simulation', 'integration/http/http-api', 'integration/cli/cli-node'],
-  ...['integration/node/other-stores', 'integration/http/admission', 'integration/cli/cli-shutdown'],
-  ...['integration/node/node-faults', 'integration/http/http-orders', 'integration/http/http-bad-input'],
-  ...['unit/queue/buyers/old-picture', 'unit/http/live-places'],
-].map((name) => `/test/${name}.test.ts`);
-
-/** The others follow in the order of vitest: by their last duration if it is known, otherwise by their size. */
+/**
+ * Of each project, `LONGEST` comes first. The others follow in the order of vitest: by their last duration if it is known, otherwise
+ * by their size.
+ */
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const sorted = await super.sort(files);
     const place = ({ moduleId, project }: TestSpecification) => {
-      const at = LONGEST.findIndex((name) => moduleId.endsWith(name));
+      const at = LONGEST.findIndex((name) => moduleId.endsWith(`/${name}`));
       return [PROJECTS.indexOf(project.name), at < 0 ? LONGEST.length : at] as const;
     };
     return sorted
@@ -148,7 +84,7 @@ export default defineConfig({
           ...inOneGroup,
           name: 'unit',
           include: ['test/unit/**/*.test.ts'],
-          exclude: WITH_MOCKS,
+          exclude: [...WITH_MOCKS, ...IN_CI],
           isolate: false,
           testTimeout: 30_000,
         },
@@ -162,7 +98,7 @@ export default defineConfig({
           ...inOneGroup,
           name: 'servers',
           include: ['test/{contract,property,integration,catalogue}/**/*.test.ts'],
-          exclude: WITH_FROZEN_TIME,
+          exclude: [...WITH_FROZEN_TIME, ...IN_CI],
           isolate: false,
         },
       },
@@ -175,11 +111,14 @@ export default defineConfig({
         },
       },
       {
+        test: { ...withServers, ...inOneGroup, name: 'servers-ci', include: IN_CI, isolate: false },
+      },
+      {
         // The other server of HTTP, on Nodes that have both.
         test: {
           ...withServers,
           ...inOneGroup,
-          name: 'http-node',
+          name: 'http-node-ci',
           include: OVER_NODE_HTTP,
           env: { HTTP_SERVER: 'node' },
           isolate: false,

@@ -1,6 +1,6 @@
 /**
- * The two tiers of tests (docs/contributing/testing.md). Most tests are in `npm test` alone. Tests whose number of runs, seeds,
- * buyers or stores can vary are in both: with few here, with many in `npm run test:release`.
+ * Two forms of a test. If its number of runs, seeds, buyers or stores can vary, it has few in `npm test` and `npm run test:ci`, and
+ * many in `npm run test:release` (test/tiers.ts).
  */
 export const isRelease = process.env.TEST_TIER === 'release';
 

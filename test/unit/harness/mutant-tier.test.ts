@@ -1,4 +1,4 @@
-/** Mutants are judged by the tests of `npm test`, in whatever shell the command runs. */
+/** Mutants are judged by the small forms of tests, in whatever shell the command runs. */
 import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
