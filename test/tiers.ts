@@ -15,7 +15,15 @@ function filesOf(folders: Readonly<Record<string, readonly string[]>>): string[]
  * the same kind.
  */
 export const IN_CI = filesOf({
-  catalogue: ['database', 'database-locks', 'lost-locks', 'order-ids', 'redis-locks', 'redis-stock'],
+  catalogue: [
+    'database',
+    'database-locks',
+    'lost-locks',
+    'order-ids',
+    'redis-locks',
+    'redis-stock',
+    'segments',
+  ],
   'integration/cli': [
     'bundle',
     'cli',
@@ -33,7 +41,7 @@ export const IN_CI = filesOf({
   'integration/deletion': ['deletion', 'old-copies'],
   'integration/embed': ['alone', 'places'],
   'integration/engine': ['cluster', 'cluster-changes', 'key-space'],
-  'integration/events': ['event-operations', 'event-stream'],
+  'integration/events': ['event-operations', 'event-stream', 'webhook'],
   'integration/harness': ['given-postgres', 'given-redis', 'support-servers'],
   'integration/http': [
     'admission',
@@ -61,6 +69,7 @@ export const IN_CI = filesOf({
     'foreign-messages',
     'listeners',
     'locked-worker',
+    'lost-replies',
     'node-faults',
     'ops-faults',
     'other-stores',

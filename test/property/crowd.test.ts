@@ -221,7 +221,7 @@ function expectTrue(
 }
 
 describe.each([
-  { ...MEMORY, runs: inTier({ test: 20, release: 300 }) },
+  { ...MEMORY, runs: inTier({ test: 30, release: 300 }) },
   { ...REDIS, runs: inTier({ test: 10, release: 80 }) },
 ])('on $name', ({ runs, open }) => {
   let backend: Backend;

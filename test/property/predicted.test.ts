@@ -228,8 +228,8 @@ const ONE_LEFT: Scenario = {
 };
 
 describe.each([
-  { ...MEMORY, runs: inTier({ test: 25, release: 400 }) },
-  { ...REDIS, runs: inTier({ test: 10, release: 120 }) },
+  { ...MEMORY, runs: inTier({ test: 50, release: 400 }) },
+  { ...REDIS, runs: inTier({ test: 20, release: 120 }) },
 ])('on $name', ({ runs, open }) => {
   let backend: Backend;
 

@@ -12,8 +12,7 @@ import { inTier } from '../support/tier.ts';
 
 /** On two idle cores a run takes a minute, and twelve before a release; on busy ones several times as long. */
 const TIMEOUT_MS = inTier({ test: 1_200_000, release: 7_200_000 });
-/** In `npm test`, other files run beside them. With two, the simulation would end minutes after those. */
-const PROCESSES = inTier({ test: 5, release: 2 });
+const PROCESSES = 2;
 const SEEDS = inTier({ test: 2, release: 300 });
 /** Under the conditions of each planted bug. */
 const SEEDS_PER_CONDITIONS = inTier({ test: 0, release: 20 });
