@@ -3,35 +3,19 @@
 //
 // With --if-changed it does nothing if dist/ was built from what is here now.
 import { execFileSync } from 'node:child_process';
-import { createHash } from 'node:crypto';
-import {
-  chmodSync,
-  cpSync,
-  existsSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs';
+import { chmodSync, cpSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { beginBuild, isBuilt } from './built-from.mjs';
 import { putNewPglite } from './new-pglite.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-/** A file that the package leaves out, as it does all caches. */
-const BUILT_FROM = join(root, 'dist/built-from.cache');
-const source = hashOf([
+const SOURCES = [
   ...['src', 'scripts', 'examples/shop-page/page'],
   ...['package.json', 'package-lock.json', 'tsconfig.json', 'tsconfig.build.json'],
-]);
-if (
-  process.argv.includes('--if-changed') &&
-  existsSync(BUILT_FROM) &&
-  readFileSync(BUILT_FROM, 'utf8') === source
-)
-  process.exit();
+];
+if (process.argv.includes('--if-changed') && isBuilt(root, SOURCES)) process.exit();
 
 const typescript = find('typescript/package.json');
 if (!typescript) {
@@ -43,7 +27,7 @@ if (!typescript) {
 
 // The build takes a while, and `npm start` runs it first: so that the user sees what the wait is for.
 process.stderr.write('Building dist/ …\n');
-if (existsSync(join(root, 'dist'))) rmSync(join(root, 'dist'), { recursive: true });
+const endBuild = beginBuild(root, SOURCES);
 execFileSync(process.execPath, [join(typescript, 'bin', 'tsc'), '-p', join(root, 'tsconfig.build.json')], {
   stdio: 'inherit',
 });
@@ -69,20 +53,7 @@ await import('./bundle.mjs');
 
 chmodSync(join(root, 'dist', 'cli', 'main.js'), 0o755);
 // Last, so that a build that was broken off is made again.
-writeFileSync(BUILT_FROM, source);
-
-/** Of the names and contents of these files and folders, and of the version of Node.js, which the code caches are for. */
-function hashOf(paths) {
-  const hash = createHash('sha256').update(process.version);
-  for (const path of paths) {
-    const isFolder = statSync(join(root, path)).isDirectory();
-    const names = isFolder ? readdirSync(join(root, path), { recursive: true }).sort() : [''];
-    for (const file of names.map((name) => join(path, name)))
-      if (statSync(join(root, file)).isFile())
-        hash.update(`\0${file}\0`).update(readFileSync(join(root, file)));
-  }
-  return hash.digest('hex');
-}
+endBuild();
 
 function find(name) {
   try {
