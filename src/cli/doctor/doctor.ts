@@ -17,11 +17,8 @@ export const doctor: CommandSpec = {
   details:
     'Changes nothing but trial keys in Redis, which it removes. Each check says what was found and what to do about it. Exit code 1 if a check fails. A warning is ' +
     'about something that works now and may cause trouble later.',
-  settings: [
-    ...settingsFor('node', 'Stores', 'Listening', 'Buyers', 'Operators'),
-    'maxConnections',
-    'logLevel',
-  ],
+  // All of them, although it uses few: a node that refuses its settings is not ready to serve.
+  settings: settingsFor('node'),
   defaults: QUIET,
   examples: [
     'stockade doctor',

@@ -38,7 +38,10 @@ beforeEach(() => {
   listen();
 });
 
-afterEach(() => vi.restoreAllMocks());
+afterEach(() => {
+  vi.unstubAllEnvs();
+  vi.restoreAllMocks();
+});
 
 async function told(args: string) {
   const words = [...args.matchAll(/"([^"]*)"|\S+/g)].map(
@@ -137,6 +140,19 @@ test.each([
   expect(text).not.toContain('STDOUT');
   expect(exitCode).toBe(2);
   expect(json?.error.code).toMatch(/^(usage|invalid_request)$/);
+});
+
+test.each([
+  { WEBHOOK_URL: 'http://127.0.0.1/hook' },
+  { CHALLENGE: './no-such-file.mjs' },
+  { TRUSTED_PROXIES: '1', RATE_LIMIT_CONNECTIONS: '20/10/100' },
+  { LANE_CAPACITY: 'many' },
+])('doctor refuses settings that a node refuses: %o', async (env) => {
+  for (const [name, value] of Object.entries(env)) vi.stubEnv(name, value);
+  const byNode = await told('serve');
+  said = '';
+  expect(byNode).toMatchObject({ exitCode: 2, text: expect.stringContaining(Object.keys(env)[0]!) });
+  expect(await told('doctor')).toEqual(byNode);
 });
 
 describe('the author of a change', () => {
