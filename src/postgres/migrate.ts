@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import type { Knex } from 'knex';
 import { StockadeError } from '../engine/errors.ts';
-import { grantTo } from './app-role.ts';
+import { grantTo, MissingRights } from './app-role.ts';
 import { type Database, rows, sqlState } from './database.ts';
 
 const FOLDER = new URL('./migrations/', import.meta.url);
@@ -23,10 +23,13 @@ export interface MigrateOptions {
  * operator removes it.
  *
  * @returns the names of the files that were applied
- * @throws MigrationsPending if some are pending and this user may not apply them
+ * @throws MigrationsPending if some are pending and this user may not apply them; MissingRights if it may not see which are
  */
 export async function migrate(db: Database, { grantee, mayDelete }: MigrateOptions = {}): Promise<string[]> {
-  const pending = await pendingMigrations(db);
+  const pending = await pendingMigrations(db).catch((error: unknown) => {
+    if (sqlState(error) !== INSUFFICIENT_PRIVILEGE) throw error;
+    throw new MissingRights(['SELECT on stockade_migrations']);
+  });
   if (pending.length === 0 && grantee === undefined) return [];
   try {
     return await db.transaction(async (trx) => {

@@ -14,6 +14,7 @@ const { ok, warn, fail } = checksOf('postgres');
 const CONNECT_TIMEOUT_MS = 3_000;
 const QUERY_TIMEOUT_MS = 5_000;
 const LEAST_VERSION = 140_000;
+const INSUFFICIENT_PRIVILEGE = '42501';
 const MIGRATIONS = new URL('../../postgres/migrations/', import.meta.url);
 
 export interface PostgresFacts {
@@ -72,11 +73,18 @@ export async function checkPostgres(
     ];
     return { checks, clock };
   } catch (error) {
+    if ((error as { code?: unknown }).code === INSUFFICIENT_PRIVILEGE)
+      return { checks: [ok('reachable', `${url}`), rights(error)] };
     const advice = 'Start Postgres, or correct DATABASE_URL (host, port, user, password, database).';
     return { checks: [fail('reachable', `${url}: ${describe(error)}`, tlsAdviceFor(error) ?? advice)] };
   } finally {
     await client.end().catch(() => {});
   }
+}
+
+function rights(error: unknown): Check {
+  const advice = `Run \`${invokedAs()} migrate --grant-to <this user>\` as the owner of the tables.`;
+  return fail('rights', describe(error), advice);
 }
 
 /** Anyone who can read the traffic to Postgres gets the password, and with it all rights of the node. */

@@ -186,6 +186,25 @@ describe('the role of Postgres', () => {
     expect(await granted(url)).toEqual(listed());
   });
 
+  test('has no rights at all: a node and doctor name the command that grants them', async () => {
+    const url = await freshDatabase();
+    await query(asAdmin(url), `REVOKE ALL ON ALL TABLES IN SCHEMA public FROM ${APP_ROLE}`);
+    const env = { DATABASE_URL: url, PORT: '0', OPS_PORT: '0' };
+    const node = await runCli(['serve', '--json'], { env });
+    expect(node.exitCode).toBe(1);
+    expect(node.stderr).toMatch(
+      /lacks SELECT on stockade_migrations: run `node dist\/cli\/main.js migrate --grant-to/,
+    );
+    const { stdout } = await callCli(['doctor', '--json'], { env });
+    expect(JSON.parse(stdout).checks).toContainEqual({
+      group: 'postgres',
+      name: 'rights',
+      status: 'fail',
+      found: expect.stringContaining('permission denied for table stockade_migrations'),
+      advice: expect.stringContaining('migrate --grant-to <this user>` as the owner of the tables'),
+    });
+  });
+
   test('needs no rights on another shop’s functions in the same database', async () => {
     const url = await freshDatabase();
     await query(asAdmin(url), 'CREATE SCHEMA another');
