@@ -2,11 +2,11 @@
  * DATABASE_URL. If it asks for TLS, the server's certificate and name are always checked. The meaning of `sslmode=require`
  * depends on the version of the driver, so this file replaces it by the explicit mode. Only `no-verify` checks nothing.
  */
+import { TLS_FILES } from '../../redis/redis-address.ts';
 import { url } from './schemas.ts';
 import { SecretUrl } from './secret.ts';
-import { unreadable } from './url-files.ts';
+import { faultOfFiles } from './url-files.ts';
 
-const FILES = ['sslrootcert', 'sslcert', 'sslkey'];
 /** The modes of other Postgres clients, and the mode that each means here. */
 const MODES: ReadonlyMap<string, string> = new Map([
   ['disable', 'disable'],
@@ -38,7 +38,7 @@ function problemOf(text: string): string | undefined {
     return 'must have an sslmode of verify-full, no-verify or disable';
   if (searchParams.has('uselibpqcompat'))
     return 'must not have uselibpqcompat: set sslmode to verify-full, or to no-verify to skip the check of the server';
-  return unreadable(text, FILES);
+  return faultOfFiles(text);
 }
 
 function strict(text: string): SecretUrl {
@@ -52,6 +52,6 @@ function strict(text: string): SecretUrl {
 
 function modeOf(parameters: URLSearchParams): string | undefined {
   const ssl = parameters.get('ssl');
-  const byFiles = FILES.some((name) => parameters.has(name)) ? 'verify-full' : undefined;
+  const byFiles = TLS_FILES.some((name) => parameters.has(name)) ? 'verify-full' : undefined;
   return parameters.get('sslmode') ?? (ssl === null ? byFiles : (OF_SSL[ssl] ?? ssl));
 }

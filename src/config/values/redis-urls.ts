@@ -5,7 +5,7 @@
 import { z } from 'zod';
 import { DATABASE, hasDatabase, TLS_FILES } from '../../redis/redis-address.ts';
 import { SecretUrl, withoutSecrets } from './secret.ts';
-import { unreadable } from './url-files.ts';
+import { faultOfFiles } from './url-files.ts';
 
 const MUST_BE = 'must be a URL that begins with redis:// or rediss://';
 const PARAMETERS = `may have the parameters ${TLS_FILES.join(', ')}, with rediss://, and no others`;
@@ -33,8 +33,8 @@ export const redisUrl = z
   .refine((text) => redisUrls(text).every(hasDatabase), { error: DATABASE, abort: true })
   .refine((text) => isDecodable(redisUrls(text)[0]!), { error: ONLY_ESCAPES, abort: true })
   .refine(hasKnownParameters, { error: PARAMETERS, abort: true })
-  .refine((text) => unreadable(redisUrls(text)[0]!, TLS_FILES) === undefined, {
-    error: ({ input }) => unreadable(redisUrls(String(input))[0]!, TLS_FILES) ?? '',
+  .refine((text) => faultOfFiles(redisUrls(text)[0]!) === undefined, {
+    error: ({ input }) => faultOfFiles(redisUrls(String(input))[0]!) ?? '',
     abort: true,
   })
   .transform((text) => new SecretUrl(text, shown(text)));

@@ -1,5 +1,6 @@
 /** TLS parameters in the URLs of the stores, and their effects. */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createPrivateKey, X509Certificate } from 'node:crypto';
+import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -8,17 +9,29 @@ import { encryption as ofRedis } from '../../../src/cli/doctor/redis.ts';
 import { ConfigError, loadConfig } from '../../../src/config/load-config.ts';
 import { redisUrls } from '../../../src/config/values/redis-urls.ts';
 import { redisAddress } from '../../../src/redis/redis-address.ts';
+import { Authority, type Certificate } from '../../support/servers/certificates.ts';
 
 let directory: string;
 let ca: string;
+let authority: Authority;
+let own: Certificate;
+let another: Certificate;
 
-beforeAll(() => {
+beforeAll(async () => {
   directory = mkdtempSync(join(tmpdir(), 'stockade-urls-'));
+  authority = await Authority.create();
+  [own, another] = await Promise.all([
+    authority.sign('own', 'DNS:node'),
+    authority.sign('another', 'DNS:node'),
+  ]);
   ca = join(directory, 'ca@1,2.pem');
-  writeFileSync(ca, 'a certificate');
+  copyFileSync(authority.certificate, ca);
 });
 
-afterAll(() => rmSync(directory, { recursive: true }));
+afterAll(async () => {
+  rmSync(directory, { recursive: true });
+  await authority[Symbol.asyncDispose]();
+});
 
 const databaseUrl = (url: string) => loadConfig({ DATABASE_URL: url }, {}).databaseUrl!.reveal();
 
@@ -118,11 +131,73 @@ describe('REDIS_URL', () => {
   test('becomes an address without parameters, and what TLS needs', () => {
     expect(redisAddress(`rediss://u:p@cache:6380/1?sslrootcert=${ca}`)).toEqual({
       url: 'rediss://u:p@cache:6380/1',
-      tls: { ca: Buffer.from('a certificate'), servername: 'cache' },
+      tls: { ca: readFileSync(ca), servername: 'cache' },
     });
     expect(redisAddress('rediss://127.0.0.1:6380').tls).toEqual({});
     expect(redisAddress('rediss://[::1]:6380').tls).toEqual({});
     expect(redisAddress('redis://cache').tls).toBeUndefined();
+  });
+});
+
+describe('the files of TLS', () => {
+  const file = (name: string, content: string | Buffer) => {
+    const path = join(directory, name);
+    writeFileSync(path, content);
+    return path;
+  };
+  const withKey = (key: string) => `sslcert=${own.cert}&sslkey=${key}`;
+  const cases: [string, () => string, RegExp][] = [
+    ['a folder', () => `sslrootcert=${directory}`, /sslrootcert that can't be read: \/.* \(EISDIR\)/],
+    [
+      'no certificate',
+      () => `sslrootcert=${file('text', 'a text')}`,
+      /sslrootcert that has no certificate in PEM: \/.*text$/,
+    ],
+    [
+      'an empty one',
+      () => `sslrootcert=${file('empty', '')}`,
+      /sslrootcert that has no certificate in PEM: \/.*empty$/,
+    ],
+    [
+      'the key in place of the certificate',
+      () => `sslrootcert=${own.key}`,
+      /sslrootcert that has no certificate/,
+    ],
+    [
+      'a certificate in DER, which TLS does not take',
+      () => `sslrootcert=${file('der', new X509Certificate(readFileSync(ca)).raw)}`,
+      /sslrootcert that has no certificate in PEM/,
+    ],
+    ['a certificate without its key', () => `sslcert=${own.cert}`, /a sslcert, but no sslkey/],
+    ['a key without its certificate', () => `sslkey=${own.key}`, /a sslkey, but no sslcert/],
+    [
+      'another key',
+      () => withKey(another.key),
+      /a sslkey that does not belong to the certificate in sslcert/,
+    ],
+    ['no key', () => withKey(own.cert), /a sslkey that has no private key in PEM, or one with a passphrase/],
+  ];
+
+  test.each(cases)('with %s, both URLs are refused', (_, parameters, why) => {
+    expect(faultOf({ REDIS_URL: `rediss://a,b?${parameters()}` })).toMatch(why);
+    expect(faultOf({ DATABASE_URL: `postgres://db/shop?${parameters()}` })).toMatch(why);
+  });
+
+  test('a key with a passphrase is refused: nothing could tell it', () => {
+    const key = createPrivateKey(readFileSync(own.key)).export({
+      ...{ type: 'pkcs8', format: 'pem', cipher: 'aes-256-cbc', passphrase: 'word' },
+    });
+    expect(faultOf({ REDIS_URL: `rediss://a?${withKey(file('locked', key))}` })).toMatch(
+      /one with a passphrase/,
+    );
+  });
+
+  test('several authorities with words between them, and a certificate and its key in one file, are taken', () => {
+    const several = file('several', `# ours\n${readFileSync(ca)}\n# theirs\n${readFileSync(own.cert)}`);
+    const both = file('both', `${readFileSync(own.cert)}${readFileSync(own.key)}`);
+    const parameters = `sslrootcert=${several}&sslcert=${both}&sslkey=${both}`;
+    expect(faultOf({ REDIS_URL: `rediss://a?${parameters}` })).toBeUndefined();
+    expect(faultOf({ DATABASE_URL: `postgres://db/shop?${parameters}` })).toBeUndefined();
   });
 });
 
