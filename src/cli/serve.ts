@@ -9,7 +9,7 @@ import { EXIT_FAILED, EXIT_OK } from './terminal/explain.ts';
 import { note, print, printJson } from './terminal/output.ts';
 import { readyText } from './terminal/ready.ts';
 import { HOW_TO_STOP, leavingText, startingText, stoppedText, stoppingText } from './terminal/serve-notes.ts';
-import { watchSignals } from './terminal/signals.ts';
+import { unlessInterrupted, watchSignals } from './terminal/signals.ts';
 
 export const serve: CommandSpec = {
   name: 'serve',
@@ -35,7 +35,11 @@ export const serve: CommandSpec = {
     tell(() => startingText(config));
     log.debug({ config: describeConfig(config) }, 'starting');
     const { startNode } = await import('../node/node.ts');
-    const node = await startNode(config, log);
+    const node = await unlessInterrupted(startNode(config, log, interruption.signal));
+    if (!node) {
+      log.info({ signal: await interruption.asked }, 'stopped during the start');
+      return EXIT_OK;
+    }
 
     const { publicUrl, opsUrl, probeUrl, backendName: backend, databaseName: database } = node;
     const place = { publicUrl, opsUrl, probeUrl, backend, database };

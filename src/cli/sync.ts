@@ -4,7 +4,7 @@ import { settingsFor } from '../config/settings.ts';
 import type { CommandSpec } from './command/command.ts';
 import { EXIT_FAILED, EXIT_OK } from './terminal/explain.ts';
 import { note, printJson } from './terminal/output.ts';
-import { watchSignals } from './terminal/signals.ts';
+import { unlessInterrupted, watchSignals } from './terminal/signals.ts';
 
 export const sync: CommandSpec = {
   name: 'sync',
@@ -23,7 +23,11 @@ export const sync: CommandSpec = {
     const interruption = watchSignals();
     try {
       const { startSyncProcess } = await import('../node/sync-process.ts');
-      const running = await startSyncProcess(config, log);
+      const running = await unlessInterrupted(startSyncProcess(config, log, interruption.signal));
+      if (!running) {
+        log.info({ signal: await interruption.asked }, 'stopped during the start');
+        return EXIT_OK;
+      }
       if (json)
         printJson({ syncing: true, pid: process.pid, opsUrl: running.opsUrl, probeUrl: running.probeUrl });
       else note(`Copying orders to Postgres until Ctrl-C. Metrics: ${running.opsUrl}/metrics`);

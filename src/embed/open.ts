@@ -60,7 +60,7 @@ async function assemble(
   teardown: Teardown,
 ): Promise<Shop> {
   const parts = { config, log, registry: new Registry() };
-  const { stores, watch } = await openShop(parts, SHARED_OPTIONS, teardown);
+  const { stores, watch } = await openShop(parts, { settings: SHARED_OPTIONS }, teardown);
   const load = watchLoad([{ busyShare: busyShareOf(performance) }]);
   const receiver = onOrderEvents && receiverOf(onOrderEvents);
   if (config.sync) await startBackgroundWork({ ...parts, stores, load, receiver }, teardown);

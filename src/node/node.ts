@@ -60,19 +60,31 @@ export interface RunningNode {
   stop(): Promise<void>;
 }
 
-/** @throws as `openShop`, and StockadeError `port_in_use`, `no_worker_numbers` */
-export function startNode(config: Config, log: Log): Promise<RunningNode> {
-  return startOrRelease(log, (teardown) => start(config, log, teardown));
+/**
+ * @param signal gives up a start that waits for the stores
+ * @throws as `openShop`, and StockadeError `port_in_use`, `no_worker_numbers`
+ */
+export function startNode(config: Config, log: Log, signal?: AbortSignal): Promise<RunningNode> {
+  return startOrRelease(log, (teardown) => start(config, log, teardown, signal), signal);
 }
 
-async function start(wanted: Config, log: Log, teardown: Teardown): Promise<RunningNode> {
+async function start(
+  wanted: Config,
+  log: Log,
+  teardown: Teardown,
+  signal: AbortSignal | undefined,
+): Promise<RunningNode> {
   const config = { ...wanted, workers: await workersPossible(wanted, log) };
   secureDataDir(config, log);
   warnOfExposure(config, log);
   const stage = new Stage();
   const probeUrl = await openProbePort(config, log, stage, teardown);
   const parts = { config, log, registry: new Registry() };
-  const { stores, watch: shop } = await openShop(parts, settingsOfNode(config), teardown);
+  const { stores, watch: shop } = await openShop(
+    parts,
+    { settings: settingsOfNode(config), signal },
+    teardown,
+  );
   const workers: RunningWorker[] = [];
   const workerMetrics = () => Promise.all(workers.map((worker) => worker.metrics()));
   const traces = await openTraces(config, log, teardown);

@@ -26,6 +26,7 @@ import { watchDeletions } from './observability/deletion-watch.ts';
 import { watchExpiry } from './observability/expiry-watch.ts';
 import { watchSync } from './observability/sync-watch.ts';
 import type { Log } from './process/log.ts';
+import { unlessAsked } from './process/start.ts';
 import { SaleDirectory } from './sale-directory.ts';
 import { ShopWatch } from './shop-watch.ts';
 import { refuseEviction } from './stores/eviction-watch.ts';
@@ -41,18 +42,34 @@ export interface ShopParts {
   readonly registry: Registry;
 }
 
+export interface ShopStart {
+  /** The settings that this process compares with those of the shop's other processes. */
+  readonly settings: readonly SettingName[];
+  /** Aborted when the process is asked to end. Later it has no effect. */
+  readonly signal?: AbortSignal | undefined;
+}
+
 export interface Shop {
   readonly stores: Stores;
   readonly watch: ShopWatch;
 }
 
 /**
- * Opens the stores, migrates them, claims them for this shop and watches them.
- * @param settings the settings that this process compares with those of the shop's other processes
- * @throws the stores' errors if they can't be reached, ConfigError if Redis may evict keys, ForeignStores if the stores do
+ * Opens the stores, migrates them, claims them for this shop and watches them. A server that hangs can keep this waiting, so a signal ends
+ * it. The embedded database can't hang, and its thread has to be stopped in order.
+ * @throws the signal's reason, the stores' errors if they can't be reached, ConfigError if Redis may evict keys, ForeignStores if the stores do
  * not belong together, StockadeError `no_sessions`, `migrations_pending`, `missing_rights`, `data_dir_in_use`
  */
-export async function openShop(
+export function openShop(
+  parts: ShopParts,
+  { settings, signal }: ShopStart,
+  teardown: Teardown,
+): Promise<Shop> {
+  const open = () => openWhole(parts, settings, teardown);
+  return unlessAsked(parts.config.databaseUrl && signal, open);
+}
+
+async function openWhole(
   { config, log, registry }: ShopParts,
   settings: readonly SettingName[],
   teardown: Teardown,

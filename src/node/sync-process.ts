@@ -24,12 +24,20 @@ export interface RunningSyncProcess {
   stop(): Promise<void>;
 }
 
-/** @throws as `openShop`, and StockadeError `port_in_use` */
-export function startSyncProcess(config: Config, log: Log): Promise<RunningSyncProcess> {
-  return startOrRelease(log, (teardown) => start(config, log, teardown));
+/**
+ * @param signal gives up a start that waits for the stores
+ * @throws as `openShop`, and StockadeError `port_in_use`
+ */
+export function startSyncProcess(config: Config, log: Log, signal: AbortSignal): Promise<RunningSyncProcess> {
+  return startOrRelease(log, (teardown) => start(config, log, teardown, signal), signal);
 }
 
-async function start(config: Config, log: Log, teardown: Teardown): Promise<RunningSyncProcess> {
+async function start(
+  config: Config,
+  log: Log,
+  teardown: Teardown,
+  signal: AbortSignal,
+): Promise<RunningSyncProcess> {
   secureDataDir(config, log);
   const stage = new Stage();
   const probeUrl = await openProbePort(config, log, stage, teardown);
@@ -37,7 +45,7 @@ async function start(config: Config, log: Log, teardown: Teardown): Promise<Runn
   addBuildInfo(registry);
   const threadMetrics = watchThread('main');
   const parts = { config, log, registry };
-  const { stores, watch: shop } = await openShop(parts, settingsOfSync(), teardown);
+  const { stores, watch: shop } = await openShop(parts, { settings: settingsOfSync(), signal }, teardown);
   const traces = await openTraces(config, log, teardown);
   await startBackgroundWork({ ...parts, stores, traces }, teardown);
   const watch = new StoreWatch(stores);

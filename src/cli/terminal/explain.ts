@@ -126,8 +126,6 @@ const ADVICE: Readonly<Record<string, string>> = {
   ETIMEDOUT: `No answer: is the host right, does the server speak TLS if the URL asks for it, is there a firewall? ${doctor}.`,
   EADDRINUSE:
     'Something listens on that port already: set PORT, OPS_PORT or PROBE_PORT to another, or to 0 for any free one.',
-  EACCES:
-    'This user may not do that: choose a port of at least 1024, or a DATA_DIR that this user may write to.',
   '28P01': 'Correct the user or password in DATABASE_URL.',
   '28000':
     'Postgres does not let this user in: correct DATABASE_URL (with ?sslmode=verify-full if Postgres requires encryption), or pg_hba.conf.',
@@ -209,9 +207,19 @@ function adviceFor(error: unknown): string | undefined {
 /** Commands in a text, called as this program was. */
 const asInvoked = (text: string): string => text.replaceAll('`stockade ', () => `\`${invokedAs()} `);
 
+/** The system's error names its call: a port, a socket of a server, or a file. */
+function adviceForDenied(text: string): string {
+  if (/\blisten EACCES\b/.test(text))
+    return 'This user may not listen on that port: choose one of at least 1024.';
+  if (/\bconnect EACCES\b/.test(text))
+    return `This user may not connect there: look at the rights of the socket, or at the firewall; ${doctor}.`;
+  return 'This user may not use that file or folder: change its owner or its rights, or name another one.';
+}
+
 function adviceByTable(error: unknown): string | undefined {
   if (error instanceof StockadeError && error.cause === undefined) return ADVICE_BY_OWN_CODE[error.code];
   const code = codeOf(error instanceof StockadeError ? error.cause : error);
+  if (code === 'EACCES') return adviceForDenied(describe(error));
   const known = code === undefined ? undefined : ADVICE[code];
   if (known) return known;
   const tlsAdvice = tlsAdviceFor(error);

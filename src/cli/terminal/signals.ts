@@ -12,6 +12,16 @@ export interface Interruption {
   release(): void;
 }
 
+/** What a process has started; `undefined` if a signal has ended the start. That is no failure: somebody wanted the process to end. */
+export async function unlessInterrupted<T>(start: Promise<T>): Promise<T | undefined> {
+  try {
+    return await start;
+  } catch (error) {
+    if (error instanceof Interrupted) return undefined;
+    throw error;
+  }
+}
+
 /** The first SIGINT or SIGTERM asks the command to end; a second one kills the process at once. */
 export function watchSignals(): Interruption {
   const abort = new AbortController();

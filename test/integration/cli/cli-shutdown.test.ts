@@ -1,6 +1,9 @@
 /** How long a node takes to stop, with what may hold it up. */
-import { expect, test } from 'vitest';
+import { once } from 'node:events';
+import { type AddressInfo, createServer, type Socket } from 'node:net';
+import { expect, onTestFinished, test } from 'vitest';
 import { BY } from '../../support/author.ts';
+import { RunningCli } from '../../support/cli/cli.ts';
 import { freshDatabase, freshPrefix, redisUrl, until } from '../../support/fixtures.ts';
 import { metric } from '../../support/http/metrics.ts';
 import { RawConnection } from '../../support/http/raw-http.ts';
@@ -58,4 +61,26 @@ test('a frozen Postgres does not prevent it', async () => {
   } finally {
     postgres.resume();
   }
+});
+
+test.each(['serve', 'sync'])('%s that still waits for a frozen Postgres stops at once', async (command) => {
+  const connections: Socket[] = [];
+  const frozen = createServer((socket) => connections.push(socket)).listen(0, '127.0.0.1');
+  onTestFinished(() => {
+    frozen.close();
+    for (const connection of connections) connection.destroy();
+  });
+  await once(frozen, 'listening');
+  const { port } = frozen.address() as AddressInfo;
+  const env = {
+    ...{ REDIS_URL: redisUrl(), KEY_PREFIX: freshPrefix(), OPS_TOKEN: 'token-of-this-test' },
+    ...{ DATABASE_URL: `postgres://u@127.0.0.1:${port}/shop`, PORT: '0', OPS_PORT: '0' },
+  };
+  await using process = new RunningCli([command], { env });
+  await until(async () => connections.length > 0, { what: 'the process has connected' });
+  const began = performance.now();
+  process.signal('SIGTERM');
+  expect(await process.ended).toMatchObject({ exitCode: 0, signal: null });
+  // Less than the time that a connection to Postgres may take.
+  expect(performance.now() - began).toBeLessThan(3_000);
 });

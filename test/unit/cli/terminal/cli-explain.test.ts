@@ -102,6 +102,16 @@ describe('errors in words', () => {
     expect(explain(cause).lines[1]).toMatch(advice);
   });
 
+  test.each([
+    ['listen EACCES: permission denied 0.0.0.0:80', /port: choose one of at least 1024/],
+    ['connect EACCES /run/postgresql/.s.PGSQL.5432', /rights of the socket/],
+    ["EACCES: permission denied, open '/var/orders.csv'", /file or folder: change its owner or its rights/],
+    ["EACCES: permission denied, mkdir '/srv/.stockade'", /file or folder: change its owner or its rights/],
+  ])('what to do if the system denies it: %s', (message, advice) => {
+    const { lines } = explain(Object.assign(new Error(message), { code: 'EACCES' }));
+    expect(lines).toEqual([`error: ${message}`, expect.stringMatching(advice)]);
+  });
+
   test.each<[unknown, string]>([
     [undefined, 'error: failed without a message'],
     ['a text', 'error: a text'],
