@@ -16,6 +16,9 @@ import { ServerClock } from './server-clock.ts';
 export const IN_TIME = 'stockade_in_time(?) AS shown_ms';
 
 const LATE = 'SK004';
+/** Postgres is a standby, or its default_transaction_read_only is on. */
+const READ_ONLY = '25006';
+const NOT_MADE = 'Postgres takes no writes, so the change was not made';
 /** Class of the errors of connections. A proxy sends them too, when it has lost its own connection to Postgres. */
 const CONNECTION = '08';
 
@@ -33,7 +36,8 @@ const clocks = new WeakMap<object, ServerClock>();
  * forward: then the clock is asked again, and the change is made once more.
  * @param latestMs when it may take effect at the latest, by `monotonicMs`
  * @param make called with that time by the server's clock, for IN_TIME
- * @throws what `make` throws; StockadeError `timed_out` if it was not made, because it would have been late
+ * @throws what `make` throws; StockadeError `timed_out` if it was not made, because it would have been late, and `unavailable` if it was
+ * not, because Postgres takes no writes
  */
 export async function inTime<T>(
   db: Database,
@@ -48,6 +52,7 @@ export async function inTime<T>(
       try {
         return await make(session, session.clock.timeBefore(latestMs));
       } catch (error) {
+        if (sqlState(error) === READ_ONLY) throw new StockadeError('unavailable', NOT_MADE, { cause: error });
         if (sqlState(error) !== LATE) throw error;
         session.clock.forget();
       }

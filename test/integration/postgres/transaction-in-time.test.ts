@@ -1,8 +1,10 @@
 /** Transactions with a latest time, held up at each of their messages. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { explain } from '../../../src/cli/terminal/explain.ts';
 import { monotonicMs } from '../../../src/lib/monotonic.ts';
 import { ReplyLost } from '../../../src/lib/with-timeout.ts';
-import { asLost } from '../../../src/postgres/changes/in-time.ts';
+import { asLost, IN_TIME } from '../../../src/postgres/changes/in-time.ts';
+import { rowsInTime } from '../../../src/postgres/changes/rows-in-time.ts';
 import { transactionInTime } from '../../../src/postgres/changes/transaction-in-time.ts';
 import { type Database, openDatabase, rows } from '../../../src/postgres/database.ts';
 import { freshDatabase, until } from '../../support/fixtures.ts';
@@ -51,6 +53,26 @@ const sessions = async (state: string) =>
     )
   ).length;
 const past = (ms: number) => until(() => monotonicMs() > ms, { what: 'the latest time is over' });
+
+test('is not made, and its error says so, if Postgres takes no writes', async () => {
+  await db.raw('SET default_transaction_read_only = on');
+  const latestMs = monotonicMs() + MINUTE_MS;
+  const insertAlone = () =>
+    rowsInTime(db, latestMs, {
+      sql: `INSERT INTO made VALUES (7) RETURNING ${IN_TIME}`,
+      bindings: (latest) => [latest],
+    });
+  for (const change of [() => insert(latestMs), insertAlone]) {
+    const error: unknown = await change().catch((reason: unknown) => reason);
+    expect(error).toMatchObject({
+      code: 'unavailable',
+      message: 'Postgres takes no writes, so the change was not made',
+      cause: { code: '25006' },
+    });
+    expect(explain(error).lines[1]).toMatch(/primary.*default_transaction_read_only/);
+  }
+  expect(await made()).toBe(0);
+});
 
 test('is made in time, and its session serves others as before', async () => {
   for (let i = 1; i <= 3; i++) {
