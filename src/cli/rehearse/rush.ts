@@ -9,6 +9,7 @@ import { opsUrlOf } from '../command/ops-connection.ts';
 import { describe } from '../terminal/explain.ts';
 import { invokedAs } from '../terminal/invoked-as.ts';
 import { note, number, plural } from '../terminal/output.ts';
+import { hasRoomFor } from '../terminal/sketch.ts';
 import { sendCrowd } from './crowd/crowd.ts';
 import type { Plan } from './crowd/plan.ts';
 import type { CrowdProgress, CrowdResult } from './crowd/protocol.ts';
@@ -142,13 +143,13 @@ async function settle(
   };
 }
 
-/** One line that changes on a terminal; elsewhere a line every few seconds. */
+/** One line that changes on a terminal that can do that; elsewhere a line every few seconds. */
 function showProgress({ rate, seconds, arrivals }: Plan): {
   update(progress: CrowdProgress): void;
   end(): void;
 } {
   const LINE_EVERY_MS = 5_000;
-  const isTerminal = process.stderr.isTTY === true;
+  const isTerminal = hasRoomFor(1);
   let isOpen = true;
   let lastMs = 0;
   note(`The crowd comes: up to ${number(rate)} requests/s for ${plural(seconds, 'second')}, ${arrivals} …`);

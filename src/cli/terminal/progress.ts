@@ -1,4 +1,5 @@
 import { Presets, SingleBar } from 'cli-progress';
+import { hasRoomFor } from './sketch.ts';
 
 export interface Progress {
   /** @param total if it has changed */
@@ -6,9 +7,9 @@ export interface Progress {
   stop(): void;
 }
 
-/** Shows a progress bar if stderr is a terminal. @param unit what is counted */
+/** Shows a progress bar if stderr is a terminal that can draw it in one place. @param unit what is counted */
 export function progressBar(total: number, unit: string): Progress {
-  if (!process.stderr.isTTY) return { update: () => {}, stop: () => {} };
+  if (!hasRoomFor(1)) return { update: () => {}, stop: () => {} };
   const format = `{bar} {value}/{total} ${unit}, {duration_formatted}`;
   const bar = new SingleBar(
     { format, stream: process.stderr, clearOnComplete: true },
