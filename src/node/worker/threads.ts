@@ -44,13 +44,17 @@ export async function startThread(
   });
   // A call that fails says nothing about what the worker does: only an exit ends its use of the board.
   const exited = new Promise<void>((resolve) => thread.on('exit', () => resolve()));
+  let threw: (error: Error) => void = () => {};
   const calls: PortCalls = new PortCalls(thread, {
+    threw: ({ message, stack }: { message: string; stack?: string }) =>
+      threw(Object.assign(new Error(message), { stack })),
     ...directoryHandlers(directory, (name, argument) => calls.call<void>(name, argument).catch(() => exited)),
     uncommitted: ({ saleId, orders }: { saleId: string; orders: readonly TakenOrder[] }) =>
       uncommitted(saleId, orders),
   });
   let stopping = false;
   const failed = new Promise<Error>((resolve) => {
+    threw = resolve;
     thread.on('error', resolve);
     thread.on('exit', (code) => {
       calls.abandon();

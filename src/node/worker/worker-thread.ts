@@ -43,6 +43,11 @@ const calls = new PortCalls(parentPort!, {
   stopListening: () => worker!.stopListening(),
   stop: () => stop(),
 });
+// A thread that ends with open sockets makes Node abort the whole process. So the main thread is told, and stops the node in order.
+process.on('uncaughtException', (error: unknown) => {
+  const { message, stack } = error instanceof Error ? error : new Error(String(error));
+  void calls.call('threw', { message, stack }).catch(() => {});
+});
 const directory = new DirectoryLink(calls);
 const db = openDatabase({ url: data.databaseUrl, maxConnections: WORKER_CONNECTIONS });
 let backend: Backend | undefined;

@@ -1,6 +1,9 @@
 /** How long a node takes to stop, with what may hold it up. */
 import { once } from 'node:events';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { BY } from '../../support/author.ts';
 import { RunningCli } from '../../support/cli/cli.ts';
@@ -61,6 +64,34 @@ test('a frozen Postgres does not prevent it', async () => {
   } finally {
     postgres.resume();
   }
+});
+
+test('a worker that throws ends its node in order', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'threw-'));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  const [program, sign] = [join(folder, 'throws.cjs'), join(folder, 'sign')];
+  await writeFile(
+    program,
+    `const { workerData } = require('node:worker_threads');
+    const throwIfAsked = () => {
+      if (!require('node:fs').existsSync(${JSON.stringify(sign)})) return;
+      clearInterval(timer);
+      throw new Error('a fault of this worker');
+    };
+    const timer = workerData?.name === 'worker-1' && setInterval(throwIfAsked, 20);`,
+  );
+  const env = {
+    ...{ REDIS_URL: redisUrl(), KEY_PREFIX: freshPrefix(), DATABASE_URL: await freshDatabase() },
+    ...{ OPS_TOKEN: 'token-of-this-test', PORT: '0', OPS_PORT: '0', WORKERS: '2' },
+    NODE_OPTIONS: `--require=${program}`,
+  };
+  await using node = new RunningCli(['serve'], { env });
+  await node.said(/Stockade sells at/);
+  await writeFile(sign, '');
+  const { exitCode, signal, stdout } = await node.ended;
+  expect({ exitCode, signal }).toEqual({ exitCode: 1, signal: null });
+  expect(stdout).toMatch(/a fault of this worker.*the node failed/);
+  expect(stdout).toMatch(/"msg":"stopped"/);
 });
 
 test.each(['serve', 'sync'])('%s that still waits for a frozen Postgres stops at once', async (command) => {
