@@ -53,10 +53,7 @@ const inCi = { maxWorkers: 4 * availableParallelism(), sequence: { groupOrder: 1
  * In this order: the short files come last, so that no core is idle at the end. Files of one project come one after another, because
  * a process ends when the next file is of another project.
  */
-const PROJECTS = [
-  ...['servers', 'servers-frozen-time', 'unit-mocks', 'unit'],
-  ...['servers-ci', 'http-node-ci'],
-];
+const PROJECTS = ['servers', 'servers-frozen-time', 'unit-mocks', 'unit', 'servers-ci', 'http-node-ci'];
 
 /**
  * Of each project, `LONGEST` comes first. The others follow in the order of vitest: by their last duration if it is known, otherwise

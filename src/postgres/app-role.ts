@@ -5,7 +5,9 @@
  */
 import type { Knex } from 'knex';
 import { InvalidInput, StockadeError } from '../engine/errors.ts';
-import { rows } from './database.ts';
+import { rows, sqlState } from './database.ts';
+
+const INSUFFICIENT_PRIVILEGE = '42501';
 
 type Right = 'SELECT' | 'INSERT' | 'UPDATE' | 'DELETE';
 
@@ -145,6 +147,9 @@ export async function assertMayDelete(db: Knex): Promise<void> {
       ' --may-delete-sales',
     );
 }
+
+/** Whether Postgres has refused a statement because the session's user lacks a right. */
+export const isRightMissing = (error: unknown): boolean => sqlState(error) === INSUFFICIENT_PRIVILEGE;
 
 export class MissingRights extends StockadeError {
   constructor(lacking: readonly string[], flag = '') {

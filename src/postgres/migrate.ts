@@ -1,11 +1,10 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import type { Knex } from 'knex';
 import { StockadeError } from '../engine/errors.ts';
-import { grantTo, MissingRights } from './app-role.ts';
-import { type Database, rows, sqlState } from './database.ts';
+import { grantTo, isRightMissing, MissingRights } from './app-role.ts';
+import { type Database, rows } from './database.ts';
 
 const FOLDER = new URL('./migrations/', import.meta.url);
-const INSUFFICIENT_PRIVILEGE = '42501';
 
 export interface MigrateOptions {
   /** A role that gets the rights that a node needs, and no more, on all tables and functions. */
@@ -27,7 +26,7 @@ export interface MigrateOptions {
  */
 export async function migrate(db: Database, { grantee, mayDelete }: MigrateOptions = {}): Promise<string[]> {
   const pending = await pendingMigrations(db).catch((error: unknown) => {
-    if (sqlState(error) !== INSUFFICIENT_PRIVILEGE) throw error;
+    if (!isRightMissing(error)) throw error;
     throw new MissingRights(['SELECT on stockade_migrations']);
   });
   if (pending.length === 0 && grantee === undefined) return [];
@@ -38,7 +37,7 @@ export async function migrate(db: Database, { grantee, mayDelete }: MigrateOptio
       return applied;
     });
   } catch (error) {
-    if (sqlState(error) === INSUFFICIENT_PRIVILEGE) throw new MigrationsPending(pending, error);
+    if (isRightMissing(error)) throw new MigrationsPending(pending, error);
     throw error;
   }
 }

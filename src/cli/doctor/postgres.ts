@@ -2,7 +2,7 @@ import { readdirSync } from 'node:fs';
 import pg from 'pg';
 import type { Config } from '../../config/config.ts';
 import { isLoopback } from '../../config/values/hosts.ts';
-import { DELETING_TABLES } from '../../postgres/app-role.ts';
+import { DELETING_TABLES, isRightMissing } from '../../postgres/app-role.ts';
 import { findSharedSessions, SESSION_ADVICE } from '../../postgres/session-probe.ts';
 import { describe, tlsAdviceFor } from '../terminal/explain.ts';
 import { invokedAs } from '../terminal/invoked-as.ts';
@@ -14,7 +14,6 @@ const { ok, warn, fail } = checksOf('postgres');
 const CONNECT_TIMEOUT_MS = 3_000;
 const QUERY_TIMEOUT_MS = 5_000;
 const LEAST_VERSION = 140_000;
-const INSUFFICIENT_PRIVILEGE = '42501';
 const MIGRATIONS = new URL('../../postgres/migrations/', import.meta.url);
 
 export interface PostgresFacts {
@@ -73,8 +72,7 @@ export async function checkPostgres(
     ];
     return { checks, clock };
   } catch (error) {
-    if ((error as { code?: unknown }).code === INSUFFICIENT_PRIVILEGE)
-      return { checks: [ok('reachable', `${url}`), rights(error)] };
+    if (isRightMissing(error)) return { checks: [ok('reachable', `${url}`), rights(error)] };
     const advice = 'Start Postgres, or correct DATABASE_URL (host, port, user, password, database).';
     return { checks: [fail('reachable', `${url}: ${describe(error)}`, tlsAdviceFor(error) ?? advice)] };
   } finally {
