@@ -21,6 +21,11 @@ export interface Movement {
   readonly generation: number;
 }
 
+export interface OpenMovement extends Movement {
+  /** Seconds since the change was made. */
+  readonly ageS: number;
+}
+
 export interface NewMovement {
   readonly saleId: string;
   readonly action: NotedAction;
@@ -46,20 +51,26 @@ export async function writeMovement(
 }
 
 /** The open movements of a sale, the oldest first. */
-export async function readOpenMovements(db: Knex, saleId: string): Promise<Movement[]> {
+export async function readOpenMovements(db: Knex, saleId: string): Promise<OpenMovement[]> {
   const found = await rows<{
     id: string;
     sale_id: string;
     action: NotedAction;
     units: string;
     generation: number;
+    age_s: string;
   }>(
     db,
-    `SELECT id::text, sale_id, action, units, generation FROM stock_movements
+    `SELECT id::text, sale_id, action, units, generation, ${secondsSince('moved_at')} AS age_s FROM stock_movements
      WHERE sale_id = ? AND applied_at IS NULL ORDER BY stock_movements.id`,
     [saleId],
   );
-  return found.map(({ sale_id, units, ...row }) => ({ ...row, saleId: sale_id, units: Number(units) }));
+  return found.map(({ sale_id, units, age_s, ...row }) => ({
+    ...row,
+    saleId: sale_id,
+    units: Number(units),
+    ageS: Number(age_s),
+  }));
 }
 
 /** The requested number of segments, if a resize of the sale is open. */

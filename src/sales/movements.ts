@@ -63,7 +63,8 @@ export async function readOverdueSales(db: Database): Promise<string[]> {
 }
 
 /**
- * Applies the movements of a sale that were left unfinished, and undoes its withdrawals. @throws as `followMovements`
+ * Applies the movements of a sale that were left unfinished, and undoes its withdrawal if that was left unfinished too.
+ * @throws as `followMovements`
  */
 export async function finishMovements(
   db: Database,
@@ -73,7 +74,8 @@ export async function finishMovements(
 ): Promise<void> {
   if (!(await followMovements(db, backend, saleId, options))) return;
   for (const movement of await readOpenMovements(db, saleId)) {
-    if (movement.action === 'withdraw') await undoWithdrawal(db, backend, movement, options);
+    if (movement.action !== 'withdraw' || movement.ageS <= OWN_TIME_S) continue;
+    await undoWithdrawal(db, backend, movement, options);
   }
 }
 

@@ -57,8 +57,16 @@ export async function withdraw(
   const withdrawal = await open(db, { saleId, units, latestMs }, author);
   const remaining = await takeOut(backend, withdrawal);
   if (remaining === undefined) return finish(db, withdrawal);
-  await undoWithdrawal(db, backend, withdrawal.movement);
+  if (!(await undoWithdrawal(db, backend, withdrawal.movement))) throw undoneByOthers(saleId);
   throw new InsufficientStock(saleId, units, remaining);
+}
+
+/** The reconciler has undone the withdrawal, or a rebuild has. So the units that are left don't say why it failed. */
+function undoneByOthers(saleId: string): StockadeError {
+  return new StockadeError(
+    'unavailable',
+    `sale ${saleId} was rebuilt, or this took too long; nothing was withdrawn: try again`,
+  );
 }
 
 async function open(db: Database, wanted: Wanted, author: Author): Promise<Withdrawal> {
@@ -124,12 +132,7 @@ async function finish(db: Database, { movement, units, latestMs }: Withdrawal): 
        WHERE id = ? AND applied_at IS NULL AND detail->'undoing' IS NULL RETURNING id`,
       [units, id],
     );
-    if (done.length === 0 || row.generation !== generation) {
-      throw new StockadeError(
-        'unavailable',
-        `sale ${saleId} was rebuilt, or this took too long; nothing was withdrawn: try again`,
-      );
-    }
+    if (done.length === 0 || row.generation !== generation) throw undoneByOthers(saleId);
     await trx.raw('UPDATE sales SET stock = stock - ? WHERE id = ?', [units, saleId]);
   });
 }
@@ -138,6 +141,7 @@ async function finish(db: Database, { movement, units, latestMs }: Withdrawal): 
  * Returns the units that are out for a withdrawal, unless it has ended meanwhile. If a node of version 0.1.0 has rebuilt the
  * sale, it has loaded the units, and left the movement open.
  * @param options `ifUnlocked` is about the movement's row here
+ * @returns false if the withdrawal has ended, or its row is locked; then nothing was changed
  * @throws StaleGeneration
  */
 export async function undoWithdrawal(
@@ -145,7 +149,7 @@ export async function undoWithdrawal(
   backend: Backend,
   { id, saleId, generation }: Movement,
   { ifUnlocked = false }: FollowOptions = {},
-): Promise<void> {
+): Promise<boolean> {
   const unless = ifUnlocked ? 'SKIP LOCKED' : '';
   const [undoing] = await rows<{ segments: number; generation: number }>(
     db,
@@ -154,7 +158,7 @@ export async function undoWithdrawal(
      WHERE m.id = mine.id AND m.applied_at IS NULL AND s.id = m.sale_id RETURNING s.segments, s.generation`,
     [id],
   );
-  if (!undoing) return;
+  if (!undoing) return false;
   const isLoaded = undoing.generation > generation;
   const all = Array.from({ length: isLoaded ? 0 : undoing.segments }, (_, segment) => segment);
   await pLimit(PARALLEL_SEGMENTS).map(all, (segment) =>
@@ -166,6 +170,7 @@ export async function undoWithdrawal(
      WHERE id = ? AND applied_at IS NULL`,
     [id],
   );
+  return true;
 }
 
 const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);

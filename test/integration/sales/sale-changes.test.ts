@@ -602,9 +602,31 @@ describe('a change whose process dies', () => {
       if (call === 'sales.snapshot' && ++snapshots === 2) await repair(sale.id);
     });
     await expect(withdraw(shop.db, backend, sale.id, 10, BY)).rejects.toMatchObject({
-      code: 'insufficient_stock',
+      code: 'unavailable',
     });
     expect(await left(sale.id)).toEqual([5, 5, 5, 5]);
+    await expectVerified(sale.id);
+  });
+
+  test('a top-up, beside a withdrawal that is under way: the withdrawal is not undone', async () => {
+    const sale = await shop.sell({ stock: 20, segments: 4 });
+    const dying = new SaleService(
+      shop.db,
+      intercept(shop.backend, breaker('sales.credit').before),
+      shop.locks,
+    );
+    await expect(dying.change(sale.id, topUp(4), BY)).rejects.toThrow(/sales.credit fails/);
+    let repaired = false;
+    const backend = intercept(shop.backend, async (call) => {
+      if (call !== 'sales.withdraw' || repaired) return;
+      repaired = true;
+      await shop.db.raw(
+        "UPDATE stock_movements SET moved_at = now() - interval '1 minute' WHERE action = 'top-up'",
+      );
+      await finishMovements(shop.db, shop.backend, sale.id);
+    });
+    await withdraw(shop.db, backend, sale.id, 10, BY);
+    expect(sum(await left(sale.id))).toBe(14);
     await expectVerified(sale.id);
   });
 
