@@ -22,6 +22,7 @@ import {
   endEvent,
   inParts,
   type Listener,
+  type ListenerAddress,
   type Listeners,
   SILENT_MS,
   STREAM_HEAD,
@@ -54,13 +55,13 @@ export class LiveSales {
   }
 
   /** Whether one more may listen to this sale. If not, the request counts as refused. */
-  admits(saleId: string): boolean {
-    return this.#listeners.admits(this.#sales.has(saleId) || this.#sales.size < MAX_SALES);
+  admits(saleId: string, address: ListenerAddress): boolean {
+    return this.#listeners.admits(address, this.#sales.has(saleId) || this.#sales.size < MAX_SALES);
   }
 
   /** @param view what the listener is sent first @returns the answer, which takes its room at once */
-  listen(saleId: string, view: SaleView): PushedReply {
-    const listener = this.#listeners.open();
+  listen(saleId: string, view: SaleView, address: ListenerAddress): PushedReply {
+    const listener = this.#listeners.open(address);
     const told: Told = { listener, seen: view.reply.tag };
     const sale = view.isClosed ? undefined : this.#saleOf(saleId, view);
     sale?.add(told);

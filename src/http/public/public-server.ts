@@ -1,5 +1,7 @@
+import type { StreamBound } from '../../admission/stream-bound.ts';
 import { addDescriptionRoutes } from '../description/description-routes.ts';
 import { unambiguous } from '../identity/identity.ts';
+import type { AddressOf } from '../server/client-address.ts';
 import { Connections } from '../server/connections.ts';
 import type { Cors } from '../server/cors.ts';
 import type { ListenOptions, OpenHttpServer } from '../server/http-server.ts';
@@ -19,6 +21,12 @@ import { type SaleHost, SaleReads } from './sale-reads.ts';
 import { saleRoute } from './sale-route.ts';
 import { type TokenHost, tokenRoute } from './token-route.ts';
 
+/** How many streams one address may have, and which address a request comes from. */
+export interface StreamLimit {
+  readonly bound: StreamBound;
+  readonly addressOf: AddressOf;
+}
+
 export type PublicHost = PurchaseHost &
   SaleHost &
   OrderChangeHost &
@@ -26,6 +34,8 @@ export type PublicHost = PurchaseHost &
   TokenHost &
   PlaceHost & {
     readonly gate: Gate | undefined;
+    /** `undefined`: one address may have all streams. */
+    readonly streamLimit?: StreamLimit | undefined;
     /** Which pages of other origins may read answers; `undefined`: none. */
     readonly cors: Cors | undefined;
     /** Whether buyers may pay and redeem their own orders here. */
@@ -48,7 +58,8 @@ export async function servePublic(
   connections = new Connections(),
 ): Promise<PublicListener> {
   const reads = new SaleReads(host);
-  const listeners = new Listeners(connections.mostHeld);
+  const listeners = new Listeners(connections.mostHeld, host.streamLimit?.bound);
+  const addressOf = host.streamLimit?.addressOf;
   const live = new LiveSales(reads, listeners);
   const livePlaces = new LivePlaces(host, listeners);
   // There are very many purchases, so they skip this check, which goes through all headers.
@@ -61,9 +72,9 @@ export async function servePublic(
     .route('post', '/v1/sales/:saleId/place', joinRoute(strict))
     .route('get', '/v1/sales/:saleId/place', placeRoute(strict))
     .route('delete', '/v1/sales/:saleId/place', leaveRoute(strict))
-    .route('get', '/v1/sales/:saleId/place/events', placeEventsRoute(strict, livePlaces))
+    .route('get', '/v1/sales/:saleId/place/events', placeEventsRoute(strict, livePlaces, addressOf))
     .hotRoute('get', '/v1/sales/:saleId', saleRoute(reads))
-    .route('get', '/v1/sales/:saleId/events', saleEventsRoute(reads, live))
+    .route('get', '/v1/sales/:saleId/events', saleEventsRoute(reads, live, addressOf))
     .route('get', '/v1/sales/:saleId/orders', ownOrdersOfSaleRoute(strict))
     .route('get', '/v1/orders', ownOrdersRoute(strict))
     .route('get', '/v1/orders/:orderId', orderRoute(strict))

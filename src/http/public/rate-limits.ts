@@ -1,12 +1,11 @@
 /** Rate limits over HTTP: which key a request counts under, and the answer above the limit. */
 
-import { addressKey, normalised, siteKey, type TrustedProxies } from '../../admission/addresses.ts';
-import { clientAddress, type ForwardedHeader } from '../../admission/forwarded.ts';
+import { addressKey, siteKey } from '../../admission/addresses.ts';
 import type { RateLimiter } from '../../admission/rate-limiter.ts';
 import { intervalMs, type RatePolicy } from '../../admission/rate-policy.ts';
 import { counted } from '../../lib/counted.ts';
 import type { Authenticate, Identity } from '../identity/identity.ts';
-import type { HttpRequest } from '../server/http-request.ts';
+import type { AddressOf } from '../server/client-address.ts';
 import { problem } from '../server/replies/problem.ts';
 import type { Reply } from '../server/replies/reply.ts';
 import type { Gate } from '../server/router.ts';
@@ -25,8 +24,7 @@ export interface RateLimitParts {
   /** Limits IPv6 networks of 48 bits, in addition to the limit of each address. */
   readonly site: Limit | undefined;
   readonly buyer: Limit | undefined;
-  readonly trustedProxies: TrustedProxies | undefined;
-  readonly forwardedHeader: ForwardedHeader;
+  readonly addressOf: AddressOf;
 }
 
 export interface RateLimitCounts {
@@ -74,15 +72,11 @@ export class RateLimits {
   }
 
   #addressGate({ limiter, policy }: Limit): Gate {
-    const { trustedProxies, forwardedHeader, site } = this.#parts;
+    const { addressOf, site } = this.#parts;
     const refusals = new Refusals('address', policy);
     const ofSite = site && new Refusals('address', site.policy, 'one network of 48 bits');
     return (exchange, request) => {
-      const { peer } = exchange;
-      const address =
-        trustedProxies === undefined
-          ? normalised(peer)
-          : clientAddress(peer, everyValue(request, forwardedHeader), trustedProxies, forwardedHeader);
+      const address = addressOf(exchange, request);
       const waitMs = limiter.admit(addressKey(address));
       if (waitMs > 0) return this.#refusedAddress(refusals, waitMs);
       const siteName = ofSite && siteKey(address);
@@ -95,15 +89,6 @@ export class RateLimits {
     this.#refused.address++;
     return refusals.after(waitMs);
   }
-}
-
-/** A header may come several times. `getHeader` returns the first: the client's own, if a proxy has added another. */
-function everyValue(request: HttpRequest, header: string): string {
-  const values: string[] = [];
-  request.forEach((name, value) => {
-    if (name === header) values.push(value);
-  });
-  return values.join(',');
 }
 
 /** Answers for waits up to this are built once and reused, so that a flood of refusals costs little. */

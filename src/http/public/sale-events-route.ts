@@ -1,4 +1,6 @@
 /** `GET /v1/sales/{saleId}/events`: the public facts about a sale whenever they change. */
+
+import type { AddressOf } from '../server/client-address.ts';
 import type { Handler } from '../server/exchange.ts';
 import { pathIdOf } from '../server/http-request.ts';
 import { problem } from '../server/replies/problem.ts';
@@ -8,20 +10,28 @@ import type { SaleReads } from './sale-reads.ts';
 
 const FULL = problem(
   'busy',
-  { detail: 'This node has as many listeners as it serves. Read the sale instead, or listen later.' },
+  {
+    detail:
+      'This node serves no more listeners, or no more from your address. Read the sale instead, or listen later.',
+  },
   { 'retry-after': '10' },
 );
 /** A browser that listens connects again and again, until it is answered this. */
 const NO_MORE: Reply = { status: 204, head: headOf(204, {}), body: '', isBodiless: true };
 
-export function saleEventsRoute(reads: Pick<SaleReads, 'read'>, live: LiveSales): Handler {
+export function saleEventsRoute(
+  reads: Pick<SaleReads, 'read'>,
+  live: LiveSales,
+  addressOf: AddressOf | undefined,
+): Handler {
   return async (exchange, request) => {
     const saleId = pathIdOf(request);
     const lastEventId = request.getHeader('last-event-id');
+    const address = addressOf?.(exchange, request);
     const found = await reads.read(saleId);
     if ('refusal' in found) exchange.reply(found.refusal);
     else if (found.isClosed && lastEventId === idOf(found.reply.tag)) exchange.reply(NO_MORE);
-    else if (!live.admits(saleId)) exchange.reply(FULL);
-    else exchange.replyPushed(live.listen(saleId, found));
+    else if (!live.admits(saleId, address)) exchange.reply(FULL);
+    else exchange.replyPushed(live.listen(saleId, found, address));
   };
 }

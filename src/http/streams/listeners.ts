@@ -4,7 +4,8 @@
  * - Events are written to a part of the listeners at a time. Between two parts, the worker does what else has come.
  * - Nothing is kept for a listener: one that has not taken its last event is disconnected. It connects again, and gets the newest
  *   state.
- * - Listeners hold a share of the connections only (server/connections.ts).
+ * - Listeners hold a share of the connections only (server/connections.ts), and those of one address a part of it if addresses have a
+ *   limit.
  */
 import { monotonicMs } from '../../lib/monotonic.ts';
 import { rest } from '../../lib/rest.ts';
@@ -37,35 +38,51 @@ export interface ListenerCounts {
   readonly slow: number;
 }
 
+/** Limits the listeners of each address (admission/stream-bound.ts). */
+export interface AddressBound {
+  admits(address: Uint8Array): boolean;
+  opened(address: Uint8Array): void;
+  closed(address: Uint8Array): void;
+}
+
+/** The address of a listener; `undefined` if addresses have no limit. */
+export type ListenerAddress = Uint8Array | undefined;
+
 /** All listeners of a worker, whatever they listen to. */
 export class Listeners {
   readonly #most: number;
+  readonly #ofAddress: AddressBound | undefined;
   readonly #open = new Set<Listener>();
   readonly #counts = { refused: 0, slow: 0 };
   #isStopped = false;
 
-  /** @param most how many may listen at a time */
-  constructor(most: number) {
+  /** @param most how many may listen at a time @param ofAddress how many of them from one address */
+  constructor(most: number, ofAddress?: AddressBound) {
     this.#most = most;
+    this.#ofAddress = ofAddress;
   }
 
   /** Whether there is room for one more. If not, the request counts as refused. @param alsoNeeds what else it depends on */
-  admits(alsoNeeds = true): boolean {
-    if (!this.#isStopped && alsoNeeds && this.#open.size < this.#most) return true;
+  admits(address: ListenerAddress, alsoNeeds = true): boolean {
+    const isRoom = !this.#isStopped && alsoNeeds && this.#open.size < this.#most;
+    if (isRoom && (!address || this.#ofAddress!.admits(address))) return true;
     this.#counts.refused++;
     return false;
   }
 
   /** A listener takes its room at once. */
-  open(): Listener {
-    const listener = new Listener(() => this.#counts.slow++);
+  open(address: ListenerAddress): Listener {
+    const listener = new Listener(address, () => this.#counts.slow++);
     this.#open.add(listener);
+    if (address) this.#ofAddress!.opened(address);
     return listener;
   }
 
+  /** Call it once for each listener. */
   ended(listener: Listener): void {
     listener.left();
     this.#open.delete(listener);
+    if (listener.address) this.#ofAddress!.closed(listener.address);
   }
 
   counts(): ListenerCounts {
@@ -81,11 +98,13 @@ export class Listeners {
 
 /** The other end of one stream. */
 export class Listener {
+  readonly address: ListenerAddress;
   readonly #onSlow: () => void;
   #push: Push | undefined;
   #isFinished = false;
 
-  constructor(onSlow: () => void) {
+  constructor(address: ListenerAddress, onSlow: () => void) {
+    this.address = address;
     this.#onSlow = onSlow;
   }
 

@@ -8,10 +8,13 @@ import { HASH_KEY_BYTES } from '../../admission/keyed-hash.ts';
 import { type PurchaseTokenSettings, PurchaseTokens } from '../../admission/purchase-token.ts';
 import { RateLimiter, rateTable, type SharedRates } from '../../admission/rate-limiter.ts';
 import { parseRatePolicy, type RatePolicy, SITE_SHARE, sitePolicy } from '../../admission/rate-policy.ts';
+import { StreamBound } from '../../admission/stream-bound.ts';
 import type { Config } from '../../config/config.ts';
 import type { Secret } from '../../config/values/secret.ts';
+import type { StreamLimit } from '../../http/public/public-server.ts';
 import { type Limit, RateLimits } from '../../http/public/rate-limits.ts';
 import type { TokenOutcome } from '../../http/public/token-route.ts';
+import { addressOf } from '../../http/server/client-address.ts';
 import { ANSWERED_ABOVE_SHARE } from '../../http/server/connections.ts';
 import type { Database } from '../../postgres/database.ts';
 import { readSharedKey, sharedKey } from '../../postgres/shared-keys.ts';
@@ -98,6 +101,7 @@ function bytesOf(secret: Secret): Uint8Array {
 export interface Admission {
   readonly limits: RateLimits;
   readonly connections: ConnectionBound | undefined;
+  readonly streams: StreamLimit | undefined;
   readonly tokens: PurchaseTokens;
   readonly challenge: ChallengeCaller | undefined;
 }
@@ -113,23 +117,27 @@ export async function openAdmission(
   // Solutions to challenges that other nodes made with the outgoing key are still accepted.
   const keys = tokens.outgoing ? [...tokens.keys, tokens.outgoing.key] : tokens.keys;
   const loaded = challenge && (await loadChallenge(challenge, keys));
+  const ofRequest = addressOf(trustedProxies, forwardedHeader);
+  const ofConnections = settings.connections && {
+    policy: settings.connections.address.policy,
+    isExempt: (address: Uint8Array) => mayBeProxy(address, trustedProxies),
+  };
   return {
     limits: new RateLimits({
       buyer: limit(settings.buyer),
       address: limit(settings.address?.address),
       site: limit(settings.address?.site),
-      trustedProxies,
-      forwardedHeader,
+      addressOf: ofRequest,
     }),
     connections:
       settings.connections &&
       new ConnectionBound({
-        policy: settings.connections.address.policy,
+        ...ofConnections!,
         addresses: settings.connections.address,
         sites: settings.connections.site,
-        isExempt: (address) => mayBeProxy(address, trustedProxies),
         answeredAboveShare: ANSWERED_ABOVE_SHARE,
       }),
+    streams: ofConnections && { bound: new StreamBound(ofConnections), addressOf: ofRequest },
     tokens: new PurchaseTokens(tokens),
     challenge: loaded && new ChallengeCaller(loaded, fault),
   };

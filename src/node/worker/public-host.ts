@@ -58,6 +58,7 @@ export function publicHost(parts: PublicHostParts): PublicHost {
     findAccepted: orders.findAccepted,
     authenticate: limits.limitBuyers(authentication(settings, log)),
     gate: limits.gate,
+    streamLimit: admission.streams,
     cors: corsOf(settings),
     publicPayment: settings.publicPayment,
     publicOrderNotes: settings.publicOrderNotes,

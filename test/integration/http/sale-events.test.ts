@@ -1,8 +1,11 @@
 /** Listening to a sale, over both HTTP servers: what a listener is sent, and what listeners cost. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { mayBeProxy, parseTrustedProxies } from '../../../src/admission/addresses.ts';
+import { StreamBound } from '../../../src/admission/stream-bound.ts';
 import { LiveSales } from '../../../src/http/public/live-sales.ts';
 import { saleEventsRoute } from '../../../src/http/public/sale-events-route.ts';
 import type { NoView, SaleView } from '../../../src/http/public/sale-reads.ts';
+import { addressOf } from '../../../src/http/server/client-address.ts';
 import { KeptReply } from '../../../src/http/server/conditional.ts';
 import type { Listener } from '../../../src/http/server/listener.ts';
 import { problem } from '../../../src/http/server/replies/problem.ts';
@@ -16,6 +19,8 @@ import { until } from '../../support/until.ts';
 
 const TIMES = { everyMs: 20, silentMs: 60 };
 const MOST = 150;
+const MOST_OF_ADDRESS = 3;
+const PROXIES = parseTrustedProxies('127.0.0.1');
 /** Larger than what the kernel takes at once from a process that writes, so that a few fill all buffers. */
 const LARGE = 'x'.repeat(400_000);
 
@@ -45,11 +50,19 @@ describe.each(['uws', 'node'] as const)('over %s', (kind) => {
         return saleId === 'none' ? UNKNOWN : shown;
       },
     };
-    listeners = new Listeners(MOST);
+    const bound = new StreamBound({
+      policy: { burst: MOST_OF_ADDRESS },
+      isExempt: (address) => mayBeProxy(address, PROXIES),
+    });
+    listeners = new Listeners(MOST, bound);
     live = new LiveSales(source, listeners, TIMES);
     const observer = { fault: (error: unknown) => faults.push(error) };
     listener = await new Router(open, observer, new Traffic())
-      .route('get', '/v1/sales/:saleId/events', saleEventsRoute(source, live))
+      .route(
+        'get',
+        '/v1/sales/:saleId/events',
+        saleEventsRoute(source, live, addressOf(PROXIES, 'x-forwarded-for')),
+      )
       .listen({ host: '127.0.0.1', port: 0, isShared: false });
   });
 
@@ -125,6 +138,20 @@ describe.each(['uws', 'node'] as const)('over %s', (kind) => {
     all[0]!.socket.destroy();
     await until(() => listeners.counts().open < MOST, { what: 'one has left' });
     await begun(listen());
+  });
+
+  test('one address, also behind a proxy, has a part of the listeners only', async () => {
+    const from = (address: string) => ({ 'x-forwarded-for': `198.51.100.7, ${address}` });
+    const all = Array.from({ length: MOST_OF_ADDRESS }, () => listen('tickets', from('192.0.2.1')));
+    await until(() => all.every(({ seen }) => seen === 1), { what: 'all have begun' });
+    const refused = await ask('/v1/sales/tickets/events', 'GET', from('192.0.2.1'));
+    expect(refused).toMatchObject({ status: 503, code: 'busy', headers: { 'retry-after': '10' } });
+    expect(refused.body.detail).toContain('from your address');
+    await begun(listen('tickets', from('192.0.2.2')));
+    all[0]!.socket.destroy();
+    await until(() => listeners.counts().open === MOST_OF_ADDRESS, { what: 'one has left' });
+    await begun(listen('tickets', from('192.0.2.1')));
+    expect(listeners.counts()).toEqual({ open: MOST_OF_ADDRESS + 1, refused: 1, slow: 0 });
   });
 
   test('a listener that does not read is disconnected, and the others go on', async () => {

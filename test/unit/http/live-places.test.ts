@@ -23,7 +23,7 @@ test('it is told once that nothing is known, and the place again when it can be 
   };
   const listeners = new Listeners(10);
   const live = new LivePlaces(host as never, listeners);
-  const reply = live.listen({ saleId: 'web', buyerId: 'ann' }, place);
+  const reply = live.listen({ saleId: 'web', buyerId: 'ann' }, place, undefined);
   reply.begun({ push: (piece: Uint8Array) => sent.push(String(piece)) > 0, finish: () => {} } as never);
   const events = () => sent.join('').match(/event: \w+/g);
   expect(events()).toEqual(['event: place']);
@@ -56,7 +56,7 @@ test('one that leaves while its place is looked up is not counted as slow', asyn
   const listeners = new Listeners(10);
   const live = new LivePlaces(host as never, listeners);
   let hasGone = false;
-  const reply = live.listen({ saleId: 'web', buyerId: 'ann' }, place);
+  const reply = live.listen({ saleId: 'web', buyerId: 'ann' }, place, undefined);
   reply.begun({ push: () => !hasGone, finish: () => {} });
   await vi.waitUntil(() => isLookedUp, { timeout: 10_000 });
   hasGone = true;
@@ -79,7 +79,7 @@ test('however many listen, nobody hears nothing for long while no place can be l
   const began = performance.now();
   const heard = Array.from({ length: 320 }, () => Number.NaN);
   const replies = heard.map((_, i) => {
-    const reply = live.listen({ saleId: 'web', buyerId: `buyer-${i}` }, place);
+    const reply = live.listen({ saleId: 'web', buyerId: `buyer-${i}` }, place, undefined);
     let isFirst = true;
     const push = () => {
       if (!isFirst) heard[i] ||= performance.now() - began;
@@ -106,7 +106,7 @@ test('an answer that comes late is not told after a newer one', async () => {
   };
   const live = new LivePlaces(host as never, new Listeners(10));
   const sent: string[] = [];
-  const reply = live.listen({ saleId: 'web', buyerId: 'ann' }, place);
+  const reply = live.listen({ saleId: 'web', buyerId: 'ann' }, place, undefined);
   reply.begun({ push: (piece: Uint8Array) => sent.push(String(piece)) > 0, finish: () => {} });
   await vi.waitUntil(() => looks.length === 2, { timeout: 10_000 });
   for (const [i, ahead] of [
@@ -136,7 +136,7 @@ test('a look that takes little longer than it is waited for makes nobody unsure'
   const live = new LivePlaces(host as never, new Listeners(1_000));
   const sent = Array.from({ length: 200 }, () => '');
   const replies = sent.map((_, i) => {
-    const reply = live.listen({ saleId: 'web', buyerId: `buyer-${i}` }, place);
+    const reply = live.listen({ saleId: 'web', buyerId: `buyer-${i}` }, place, undefined);
     const push = (piece: Uint8Array) => {
       sent[i] += String(piece);
       return true;

@@ -30,7 +30,7 @@ function liveSale() {
   /** @returns all that is sent to one more listener: what remains, and `:` for a comment */
   const listen = (view: SaleView, onEvent = () => {}): (number | ':')[] => {
     const sent: (number | ':')[] = [];
-    const reply = live.listen('web', view);
+    const reply = live.listen('web', view, undefined);
     replies.push(reply);
     const push = (piece: Uint8Array) => {
       const [, remaining] = /"remaining":(\d+)/.exec(String(piece)) ?? [];

@@ -25,6 +25,7 @@ import {
   endEvent,
   inParts,
   type Listener,
+  type ListenerAddress,
   type Listeners,
   SILENT_MS,
   STREAM_HEAD,
@@ -65,13 +66,13 @@ export class LivePlaces {
   }
 
   /** Whether one more may listen. If not, the request counts as refused. */
-  admits(): boolean {
-    return this.#listeners.admits();
+  admits(address: ListenerAddress): boolean {
+    return this.#listeners.admits(address);
   }
 
   /** @param place what the listener is sent first @returns the answer, which takes its room at once */
-  listen(holder: Holder, place: ToldPlace): PushedReply {
-    const listener = this.#listeners.open();
+  listen(holder: Holder, place: ToldPlace, address: ListenerAddress): PushedReply {
+    const listener = this.#listeners.open(address);
     const placeToken = this.#host.queueSigners.places.issue(holder, place);
     const seen = dataOf(this.#host, { holder, placeToken }, place);
     const { number, quantity } = place;

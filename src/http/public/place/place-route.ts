@@ -15,11 +15,13 @@ import type { BuyersQueue } from '../../../queue/buyers/buyers-queue.ts';
 import { type JoinRefusal, joinRefusal } from '../../../queue/buyers/join-refusal.ts';
 import type { ToldPlace } from '../../../queue/buyers/place-view.ts';
 import { type Authenticate, type Identity, refusal } from '../../identity/identity.ts';
+import type { AddressOf } from '../../server/client-address.ts';
 import type { Exchange, Handler, Observer } from '../../server/exchange.ts';
 import { pathIdOf } from '../../server/http-request.ts';
 import { parseObject, unknownField } from '../../server/json-object.ts';
 import { problem } from '../../server/replies/problem.ts';
 import type { PushedReply, Reply } from '../../server/replies/reply.ts';
+import type { ListenerAddress } from '../../streams/listeners.ts';
 import { type Holder, type PlaceSigners, placeReply } from './place-reply.ts';
 
 export interface PlaceHost extends Observer {
@@ -37,8 +39,8 @@ export interface PlaceHost extends Observer {
 
 /** Streams of places (live-places.ts), as the route needs them. */
 export interface PlaceStreams {
-  admits(): boolean;
-  listen(holder: Holder, place: ToldPlace): PushedReply;
+  admits(address: ListenerAddress): boolean;
+  listen(holder: Holder, place: ToldPlace, address: ListenerAddress): PushedReply;
 }
 
 const GET_TOKEN = 'Get one with POST /v1/sales/{saleId}/tokens';
@@ -54,7 +56,10 @@ const BUSY = problem('busy', {
 const FULL = problem('queue_full');
 const CROWDED = problem(
   'busy',
-  { detail: 'This node has as many listeners as it serves. Read the place instead, or listen later.' },
+  {
+    detail:
+      'This node serves no more listeners, or no more from your address. Read the place instead, or listen later.',
+  },
   { 'retry-after': '10' },
 );
 
@@ -118,17 +123,22 @@ function tokenPlace({ queueSigners }: PlaceHost, holder: Holder, token: string) 
 }
 
 /** `GET …/place/events`: the place whenever something has changed for it. */
-export function placeEventsRoute(host: PlaceHost, live: PlaceStreams): Handler {
+export function placeEventsRoute(
+  host: PlaceHost,
+  live: PlaceStreams,
+  addressOf: AddressOf | undefined,
+): Handler {
   return async (exchange, request) => {
     const saleId = pathIdOf(request);
     const token = request.getHeader('place-token');
+    const address = addressOf?.(exchange, request);
     const who = await host.authenticate(request);
     if (!('buyerId' in who)) return exchange.reply(refusal(who).reply);
     const holder = { saleId, buyerId: who.buyerId };
     const found = await looked(host, holder, tokenPlace(host, holder, token));
     if ('head' in found) exchange.reply(found);
-    else if (!live.admits()) exchange.reply(CROWDED);
-    else exchange.replyPushed(live.listen(holder, found));
+    else if (!live.admits(address)) exchange.reply(CROWDED);
+    else exchange.replyPushed(live.listen(holder, found, address));
   };
 }
 
