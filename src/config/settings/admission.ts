@@ -49,7 +49,7 @@ export const admissionSettings: SettingTable<AdmissionSettings> = {
     fallback: undefined,
     fallbackText: 'no limit',
     description:
-      'Connections that one address may open, such as `20/10/100`. More are refused in the same way as those above `MAX_CONNECTIONS`. The loopback and `TRUSTED_PROXIES` have no limit; with this setting, `TRUSTED_PROXIES` must be networks.',
+      'Connections that one address may open, as `connections/seconds` or `connections/seconds/burst`: `20/10/100`. More are refused in the same way as those above `MAX_CONNECTIONS`. The loopback and `TRUSTED_PROXIES` have no limit; with this setting, `TRUSTED_PROXIES` must be networks.',
     shared: 'value',
   },
   rateLimitKeys: {
@@ -98,7 +98,7 @@ export const admissionSettings: SettingTable<AdmissionSettings> = {
     schema: secret(32),
     fallback: undefined,
     description:
-      'A second key whose tokens are accepted too. While keys are changed: first the next key, then the previous one.',
+      'A second key whose tokens are accepted too. Set it while you change the key: first to the next key, then to the previous one.',
     shared: 'value',
   },
   challenge: {

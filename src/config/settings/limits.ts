@@ -20,7 +20,7 @@ export const limitsSettings: SettingTable<LimitsSettings> = {
     schema: whole(100, 30_000),
     fallback: 2_000,
     description:
-      'A purchase is answered within this time, if necessary with `unknown`. A buyer’s `GET` is too, if necessary with `unavailable`. Fetching keys from `JWT_JWKS_URL` may take the same time again.',
+      'A purchase is answered within this time, if necessary with `unknown`; so is a buyer’s `GET`, if necessary with `unavailable`. Fetching keys from `JWT_JWKS_URL` may take the same time again.',
   },
   takeTimeoutMs: {
     env: 'TAKE_TIMEOUT_MS',
@@ -52,7 +52,7 @@ export const limitsSettings: SettingTable<LimitsSettings> = {
     schema: whole(MAX_BATCH_ORDERS, 100_000_000),
     fallback: 1_000_000,
     description:
-      "How many orders may lie in one segment's log that are not in Postgres yet. Above that, purchases are answered `busy`.",
+      "Most orders in one segment's log that are not in Postgres yet. Above that, purchases are answered `busy`.",
     shared: 'value',
   },
   strategy: {

@@ -24,7 +24,7 @@ export const processSettings: SettingTable<ProcessSettings> = {
     schema: whole(0, 600_000),
     fallback: 0,
     description:
-      'After a signal to stop, how long a node still sells while `/readyz` says `503`, so that load balancers stop sending it buyers. Only then `SHUTDOWN_GRACE_MS` begins.',
+      'How long a node still sells after a signal to stop. In that time `/readyz` says `503`, so that load balancers stop sending it buyers. `SHUTDOWN_GRACE_MS` begins afterwards.',
     usedBy: ['node'],
   },
   shutdownGraceMs: {
@@ -33,6 +33,6 @@ export const processSettings: SettingTable<ProcessSettings> = {
     schema: whole(0, 600_000),
     fallback: 10_000,
     description:
-      'When a process stops, how long requests under way on both ports are still answered. At most 5 s later the process has ended.',
+      'How long a stopping process still answers the requests under way on both ports. It ends at most 5 s later.',
   },
 };

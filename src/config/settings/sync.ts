@@ -51,6 +51,6 @@ export const syncSettings: SettingTable<SyncSettings> = {
     schema: whole(0, 36_500),
     fallback: 30,
     description:
-      'How many days after a sale has ended or was closed sync closes and archives it. 0: no sale is archived.',
+      'Sync closes and archives a sale this many days after it has ended or was closed. 0: no sale is archived.',
   },
 };

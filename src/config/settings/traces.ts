@@ -42,7 +42,7 @@ export const tracesSettings: SettingTable<TracesSettings> = {
     fallback: ({ otelExporterOtlpEndpoint }) => (otelExporterOtlpEndpoint === undefined ? 'none' : 'otlp'),
     fallbackText: '`otlp` with an endpoint, else `none`',
     description:
-      '`none`: no traces, even with an endpoint. `otlp`: traces, without an endpoint to `http://localhost:4318`.',
+      '`none`: no traces, even with an endpoint. `otlp`: traces, which are sent to `http://localhost:4318` if there is no endpoint.',
     usedBy: ['node', 'sync'],
   },
   otelExporterOtlpProtocol: {
