@@ -12,7 +12,7 @@ import { isSigned } from './signature.js';
 
 const PAYMENT = /^\/orders\/(\d{1,20})\/payment$/;
 const MAX_EVENT_BYTES = 1024 * 1024;
-/** What may change what we know about a payment. Others are answered 200, so that the provider does not repeat them. */
+/** The events that tell something new about a payment. Others are answered 200, so that the provider does not repeat them. */
 const MATTERS = /^(payment_intent\.succeeded|charge\.refunded|(charge\.)?refund\.(created|updated|failed))$/;
 
 /**
@@ -82,8 +82,8 @@ function told({ orderId, status, expiresAt, refundDue, refundedAt, retakenBy }) 
 }
 
 /**
- * A webhook is only a hint that something has changed: what it is, the provider is asked. So it does not matter whether webhooks
- * come twice, late or in another order. The answer waits until the work is done: if it fails, the provider repeats the webhook.
+ * A webhook is only a hint that something has changed: this server then asks the provider what it is. So webhooks may come twice,
+ * late or in another order. The answer waits until the work is done: if the work fails, the provider repeats the webhook.
  */
 async function event(shop, request) {
   const body = await bytesOf(request);

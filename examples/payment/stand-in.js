@@ -50,7 +50,7 @@ export class StandIn {
     return [...this.#refunds.values()].filter((refund) => refund.payment_intent === intentId);
   }
 
-  /** As after a day. */
+  /** Forgets all idempotency keys, as the provider does after a day. */
   forgetKeys() {
     this.#answers.clear();
   }

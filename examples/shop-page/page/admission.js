@@ -25,7 +25,7 @@ async function purchaseToken(client, saleId) {
   return client.purchaseToken(saleId, await solved(outcome.challenge));
 }
 
-/** Looks for a number whose hash begins with so many zero bits. */
+/** Looks for a number whose hash begins with `bits` zero bits. */
 async function solved({ seed, bits }) {
   const text = new TextEncoder();
   for (let from = 0; ; from += BATCH) {

@@ -128,7 +128,7 @@ export const OUTCOMES = {
   idempotency_mismatch: {
     tone: 'info',
     title: 'You have bought already',
-    text: ({ quantity, orderId }) => `Your earlier order ${orderId} is about ${quantity}.`,
+    text: ({ quantity, orderId }) => `Your earlier order ${orderId} is for ${quantity}.`,
   },
 };
 

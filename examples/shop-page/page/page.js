@@ -8,10 +8,10 @@ import { isAskingForPlace, join, placeState, queueOf, tickQueue } from './queue.
 import { client, forgetSession, now, saleId } from './shop.js';
 
 const PHASES = { scheduled: 'Not open yet', open: 'Open', paused: 'Paused', ended: 'Over' };
-/** A lost answer is asked for so often before the buyer has to press a button. */
+/** How often the page asks for a lost answer before the buyer has to press a button. */
 const ASKS = 2;
 const MOST_LISTED = 10;
-/** How often a page reads the sale that can't listen to it. */
+/** How often a page that can't listen to the sale reads it. */
 const READ_MS = 5_000;
 
 /** A purchase that is not settled survives a reload of the page: with its key, it can't be bought twice. */
@@ -129,7 +129,7 @@ function tick() {
   else say($('window'), left > 0 ? `Ends in ${duration(left)}` : '');
 }
 
-/** The node or the gateway may have room for no more listeners, and answer all else. If it answers nothing, this ends. */
+/** A node or gateway that has no room for another listener still answers reads. If it does not, the reading ends. */
 async function readMeanwhile() {
   const read = await client.sale(saleId);
   if (!isLost || read.code !== 'found') return;

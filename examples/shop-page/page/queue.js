@@ -12,7 +12,7 @@ import { OUTCOMES } from './outcomes.js';
 import { PLACE_REFUSALS, placeWords, units } from './queue-words.js';
 import { client, forgetSession, now, saleId, wasNew } from './shop.js';
 
-/** A screen reader hears of the place whenever so many people fewer are ahead. */
+/** A screen reader hears of the place each time that this many people fewer are ahead. */
 const SPOKEN_PEOPLE = 10;
 /** Seconds before the end of an offer at which a screen reader hears of it. */
 const SPOKEN_S = [60, 30, 10];
@@ -144,7 +144,7 @@ async function listen(signal) {
   // The node would answer 404, which a browser reports as an error.
   if (!known && (await wasNew())) return;
   for await (const update of client.followPlace(saleId, known, { signal })) {
-    // What was over before this page knew of it is no news.
+    // A place that was over before this page knew of it is no news.
     if (update.code === 'found' && (known || place || isMoving(update.place))) show(update.place);
     else if (update.code === 'interrupted') lostAt ??= performance.now();
     else if (update.code === 'no_place' || update.code === 'unknown_sale') {
@@ -168,7 +168,7 @@ function show(told) {
   const isOther = place?.state !== told.state;
   [place, lostAt] = [told, undefined];
   kept.set(place.placeToken, Math.max(kept.get()?.from ?? 0, place.ahead ?? 0));
-  // Who was about to leave the queue must not give back an offer by that.
+  // A buyer who was about to leave the queue must not give back an offer with that click.
   if (isOther) $('sure').close();
   if (isOther && place.state === 'bought') readOrders().catch(console.warn);
   showPlace();
@@ -223,7 +223,7 @@ function showActions({ waits }) {
   say($('leave'), isOffered ? 'No, give it back' : 'Leave the queue');
 }
 
-/** The tab is often not the one that is looked at. */
+/** The buyer often looks at another tab, and sees only the title of this one. */
 function showTitle() {
   const name = sale?.title || saleId;
   if (place?.state === 'offered') document.title = `Your turn! ${name}`;
@@ -267,7 +267,7 @@ $('sure-yes').addEventListener('click', () => {
   void leave();
 });
 
-// The pause before the next attempt may be long, and the browser knows better.
+// The pause before the next attempt may be long, and the browser knows sooner that it is online.
 addEventListener('online', () => {
   if (lostAt !== undefined) follow();
 });

@@ -1,9 +1,9 @@
 /** The shop as the page reaches it: its sale, its node, and who the buyer is. */
 import { BuyerClient } from './client/index.js';
 
-/** A token is renewed so long before it runs out. */
+/** How long before its end a token is renewed. */
 const MARGIN_MS = 30_000;
-/** The shop's server tells its time in whole seconds. A visitor's clock that differs less is taken for right. */
+/** The shop's server tells its time in whole seconds. A visitor's clock that differs by less than this is taken for right. */
 const CLOCK_STEP_MS = 2_000;
 
 export const { shopUrl, saleId } = await (await fetch('config')).json();
