@@ -43,7 +43,8 @@
  * - generation: how often a sale's state in the backend has been built from Postgres. stale: of another generation,
  *   or missing.
  * - rebuild: building the next generation: freeze the segments, salvage what their logs still hold into Postgres,
- *   load, publish. recovery: a rebuild that an operator asks for. resize: one with another number of segments.
+ *   load, publish. recovery: a rebuild that an operator asks for. resize: a rebuild with another number of
+ *   segments.
  * - archived: said of a closed sale that is in Postgres alone. tombstone: what stays of its record for a day.
  * - draft: the buyers' records of a segment's next generation, written beside the segment while it sells.
  * - parked: said of a purchase that waits while its sale is rebuilt.
@@ -81,7 +82,7 @@ export interface BackendEvents {
   hint?(hint: LogHint): void;
   /** A sync has told its news. May be lost, late or repeated. */
   syncNews?(news: SyncNews): void;
-  /** The sale was created, changed, or its epoch was raised. May be lost. */
+  /** The sale was created or changed, or its epoch was raised. May be lost. */
   saleChanged?(saleId: string): void;
   /**
    * A connection for takes is back. The backend may have lost writes meanwhile, so earlier observations no longer

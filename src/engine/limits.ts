@@ -19,11 +19,10 @@ export const MAX_SALE_ID_CHARACTERS = 64;
 /** Orders in one take. Above 256 a batch gains little and holds Redis longer; Lua's unpack ends near 8,000 values. */
 export const MAX_BATCH_ORDERS = 256;
 
-/** A draft that is not loaded expires after this time. Longer than it takes to write the largest one. */
+/** A draft that is not loaded expires after this time. It is longer than it takes to write the largest draft. */
 export const DRAFT_KEPT_MS = 3_600_000;
 /**
- * How long the tombstone of an archived sale refuses late publications. A rebuild that stalls as long as this would
- * come too late for it.
+ * How long the tombstone of an archived sale refuses late publications. It can't refuse that of a rebuild that stalls for longer.
  */
 export const TOMBSTONE_KEPT_MS = 86_400_000;
 /** Sorts after every buyer id. */

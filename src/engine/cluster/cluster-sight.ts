@@ -4,7 +4,7 @@
  *
  * - "Nothing is left": read the epoch, then all segments, then the epoch again. Units that return or move raise the
  *   epoch after they have arrived and before their record is removed. So if the epoch is unchanged, units that were
- *   not seen do not exist. If the stock is not empty, the sum is an upper bound for the moment after.
+ *   not seen do not exist. If the stock is not empty, the sum is an upper bound for the moment after the reads.
  * - A snapshot: read all segments repeatedly, until no units were supplied to any of them between two reads. Takes
  *   don't matter: the taken units still count as `taken`.
  */

@@ -9,8 +9,8 @@ import { monotonicMs } from '../../lib/monotonic.ts';
 const REFRESH_MS = 100;
 
 /**
- * Those of the servers that were removed from the cluster. If all servers are lost at once, the map is empty for a moment: then none of them
- * was removed.
+ * Which of the servers were removed from the cluster. If all servers are lost at once, the map is empty for a moment: then none of
+ * them was removed.
  * @param all the servers in the map
  */
 export function removedFrom(all: ReadonlySet<string>, servers: Iterable<string>): string[] {

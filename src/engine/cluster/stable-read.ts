@@ -1,4 +1,4 @@
-/** A sale whose units keep moving is read this often; then the last read is returned, which may be no state at any instant. */
+/** A sale whose units keep moving is read this many times. Then the last read is returned, which may mix several instants. */
 const MAX_READS = 10;
 
 export interface StableRead<Seen> {
@@ -8,8 +8,8 @@ export interface StableRead<Seen> {
 }
 
 /**
- * Reads until two reads in a row agree, MAX_READS times at most. If they agree, there was an instant at which this was the state. A single Redis needs no such
- * repetition, because one script reads everything at one instant.
+ * Reads until two reads in a row agree, MAX_READS times at most. If they agree, there was an instant at which this was the state. A
+ * single Redis needs no such repetition, because one script reads everything at one instant.
  *
  * @param compared the part that must not have changed between two reads
  */

@@ -54,7 +54,11 @@ export interface AuditedHolding extends Holding {
 export interface AuditStore {
   /** Reads all segments of a sale such that no unit is missed or counted twice, unless they are `isMoving`. */
   audit(saleId: string, segments: number, generation: number): Promise<readonly SegmentAudit[]>;
-  /** Records of buyers, page by page. @param page `next` of the page before; `''` for the first, and as `next` of the last */
+  /**
+   * Records of buyers, page by page.
+   * @param page `''` for the first page, otherwise `next` of the page before
+   * @returns with `next`: `''` if this page is the last
+   */
   records(segment: SegmentRef, page: string): Promise<{ holdings: readonly AuditedHolding[]; next: string }>;
   /**
    * Sets `left` or `supplied` to the value that the other counters give, if the segment is published and `supplied -
@@ -65,8 +69,8 @@ export interface AuditStore {
   correct(segment: SegmentRef, field: 'left' | 'supplied', off: number | undefined): Promise<boolean>;
   /**
    * Adds the orders that are missing in the buyer's record. The caller makes sure by a lock that none of them is being returned.
-   * @param returned units that the segment had got back, read under that lock: the lock may be gone when the orders arrive
-   * @returns false, and nothing was added, if it has got more back since. @throws StaleGeneration
+   * @param returned units that the segment had got back, read under that lock. The lock may be lost before the orders arrive
+   * @returns false, and nothing was added, if the segment has got more units back since. @throws StaleGeneration
    */
   remember(segment: SegmentRef, holding: Holding, returned: number): Promise<boolean>;
 }

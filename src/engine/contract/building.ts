@@ -35,7 +35,7 @@ export interface HoldingsPart {
 
 /**
  * Which segments may be removed. `idle`: those that are frozen, or were loaded and never published. The backend may have gone
- * back to before a segment was frozen. Then it sells, and its log may hold orders that nobody has salvaged.
+ * back to before a segment was frozen. Then that segment sells, and its log may hold orders that nobody has salvaged.
  */
 export type Removable = 'all' | 'idle';
 
@@ -43,7 +43,8 @@ export type Removable = 'all' | 'idle';
  * How a generation of a sale is built and opened: freeze -> load, or take over a draft -> publish.
  *
  * The backend may go back to an earlier state at any time, between two writes as well. So each write of buyers names what must
- * have been written before it, and is refused if that is missing. What a segment says of its buyers is true in each of its states.
+ * have been written before it, and is refused if that is missing. So whatever state the backend goes back to, what a segment says of
+ * its buyers is true.
  */
 export interface SaleBuilding {
   /**
@@ -71,12 +72,12 @@ export interface SaleBuilding {
   loadSegment(load: SegmentLoad): Promise<void>;
   /**
    * Adds holdings to a segment that is loaded and not published.
-   * @throws StaleGeneration, also unless the segment has all its buyers up to `after`
+   * @throws StaleGeneration, also if the segment lacks buyers up to `after`
    */
   loadHoldings(segment: SegmentRef, part: HoldingsPart): Promise<void>;
   /**
-   * The smallest of the ids up to which the sale's segments have all their buyers, `''` if one has none yet; `undefined`
-   * unless all of them are loaded in this generation and not published.
+   * How far the sale is loaded: every segment has all its buyers up to this id. `''`: a segment has none yet. `undefined`: not all
+   * segments are loaded in this generation, or one is published already.
    */
   loadedUpTo(sale: GenerationRef, segments: number): Promise<string | undefined>;
   /**

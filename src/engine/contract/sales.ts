@@ -59,9 +59,9 @@ export interface SaleStore extends SaleBuilding, StockChanges {
   /** A counter that changes whenever a sale is published, changes its state, or has its epoch raised. */
   changeCounter(): Promise<string>;
   /**
-   * Sets the state in every segment and in the record, unless they have that of a later revision already. Once it has resolved, every
-   * take sees it.
-   * @returns the revision that they have now: later than the given one if nothing was changed
+   * Sets the state in every segment and in the record. Changes nothing if one of them has a later revision already. Once this has
+   * resolved, every take sees the state.
+   * @returns the revision that they have now; if it is later than the given one, nothing was changed
    * @throws StaleGeneration
    */
   setState(record: Omit<SaleRecord, 'epoch'>): Promise<number>;

@@ -27,8 +27,7 @@ export interface TakeBatch extends SegmentRef {
   readonly fencingToken?: number;
   /**
    * Called with the orders that are sent, right before they may be executed; before this call nothing has been taken. They are
-   * the same objects as in `orders`. A store
-   * that waits before the call leaves out orders that are `settled` by then.
+   * the same objects as in `orders`. A store that waits before the call leaves out orders that are `settled` by then.
    */
   readonly sending?: (orders: readonly TakeOrder[], server: TakeServer) => void;
   /** Empty: nothing is taken; the backend only checks for lost writes. */
@@ -54,7 +53,10 @@ export type TakeReply =
   | {
       readonly status: 'served';
       readonly results: readonly TakeResult[];
-      /** Sequence number of the log entry with this batch's taken orders; 0: the segment was not contacted. */
+      /**
+       * Sequence number of the log entry with this batch's taken orders. If none was taken: the number that the next entry will have.
+       * 0: the segment was not contacted.
+       */
       readonly seq: number;
       /** The segment's cursor as the backend knows it: orders at or below it are in Postgres. */
       readonly committed: number;
@@ -69,7 +71,7 @@ export type TakeReply =
    * Nothing was done. stale: no such segment, another generation, lost writes, or a rebuild. paused, closed: the
    * sale's state. busy: the log is full. superseded: the segment has seen a newer ticket of this lane. outdated: the
    * orders were admitted by other rules than the segment's. late: the deadline of an order is over. After each of these the segment
-   * refuses all older tickets of this lane, too; exception: after `late`, it may serve older tickets with later deadlines.
+   * also refuses all older tickets of this lane. Exception: after `late`, it may serve older tickets with later deadlines.
    */
   | { readonly status: 'stale' | 'paused' | 'closed' | 'busy' | 'superseded' | 'outdated' | 'late' };
 

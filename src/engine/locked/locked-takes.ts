@@ -75,8 +75,8 @@ export class LockedTakes implements TakeStore {
   readonly #options: LockedTakesOptions;
   readonly #holds = new Map<string, SegmentHold>();
   /**
-   * What `inside` has said of an order. One that was approved may have been taken already when it is repeated. One that was refused comes
-   * again if the take of the others was refused as a whole.
+   * What `inside` has said of each order, because orders may come again. An approved one may have been taken already when it comes
+   * again. A refused one comes again if the take of the others was refused as a whole.
    */
   readonly #said = new WeakMap<TakeOrder, TakeResult | typeof APPROVED>();
 

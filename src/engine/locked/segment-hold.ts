@@ -64,7 +64,7 @@ export class SegmentHold {
     return next;
   }
 
-  /** @param batch ended two turns ago. If another one has begun since, the lock is kept for two turns after that one's end. */
+  /** @param batch number of a batch that ended two turns ago. If another has begun since, the lock is kept for two turns after its end */
   #releaseIfUnused(batch: number): void {
     if (this.#begun !== batch) return;
     const handle = this.#handle;

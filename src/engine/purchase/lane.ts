@@ -42,8 +42,8 @@ import { TakeAttempts, type TakeAttemptsParts } from './take-attempts.ts';
 const UNCONFIRMED_PAUSE_MS = 20;
 
 /**
- * A purchase is sent only if it has more time left than the last attempt took, by this factor. Otherwise each batch of a crowd that has
- * little time left might be late because of its first purchase.
+ * A purchase is sent only if its remaining time is at least this many times as long as the last attempt took. Otherwise, in a crowd
+ * that has little time left, the first purchase of each batch might make the whole batch late.
  */
 const TIME_FOR_ATTEMPT = 1.25;
 
@@ -75,7 +75,7 @@ export class Lane {
   #batch: readonly LivePurchase[] = NO_PURCHASES;
   /** The batch was served, and the segment was short of units for the rest of it: the next attempt comes with a refill. */
   #isShort = false;
-  /** How long the last attempt took that was answered. */
+  /** How long the last answered attempt took, in milliseconds. */
   #attemptMs = 0;
   #isRunning = false;
   #isShedding = false;
@@ -254,7 +254,8 @@ export class Lane {
    */
   #inTime(): readonly LivePurchase[] {
     const needed = Math.max(LEAST_TIME_TO_TAKE_MS, TIME_FOR_ATTEMPT * this.#attemptMs);
-    // The longest wait in the queue is the bound: so a purchase that has just come is always sent, however long the last attempt took.
+    // At most the longest wait in the queue is demanded. So a purchase that has just come is always sent, however long the last attempt
+    // took.
     const soon = monotonicMs() + Math.min(needed, this.#parts.maxQueueMs);
     const isLate = (purchase: LivePurchase) => purchase.deadline < soon;
     if (!this.#batch.some(isLate)) return this.#batch;

@@ -31,7 +31,7 @@
  * | park | parking: its sale is rebuilt or has new rules | queued, parked, sent | parked |
  * | | the outcome of the earlier attempt stays unknown | unconfirmed | unconfirmed |
  * | take | settle: this attempt has taken it | sent | taken |
- * | find | settle: the buyer's record holds it, or the order of its key | queued, parked, sent, checking | taken |
+ * | find | settle: the buyer's record holds its order, or an order with its key | queued, parked, sent, checking | taken |
  * | check | commit-waiters: the watermark does not name its entry | taken, once | checking |
  * | checkAnew | settle, live-sale: the sale is in a newer generation | taken, checking | checking |
  * | refuse | all: nothing was taken for it by the newest attempt | queued, parked, sent | settled |
@@ -39,9 +39,9 @@
  * | giveUp | all: it is not known whether it was taken | any | settled |
  * | expire | under-way: its deadline has passed; lane: it has too little time left to be sent | any | settled |
  *
- * An unconfirmed purchase is never refused, because it may have been taken. The next served take tells whether it was: then the
- * buyer's record holds its order. But an order that was taken, and has ended or was lost since, is in no record. If that is
- * possible (`SegmentMark`), `refuse` and `accept` end the purchase as `unknown`.
+ * An unconfirmed purchase is never refused, because it may have been taken. The next served take tells: if the order was taken, the
+ * buyer's record holds it. But the record no longer holds an order that has ended, or that Redis has lost. If that is possible
+ * (`SegmentMark`), `refuse` and `accept` end the purchase as `unknown`.
  *
  * The deadline may settle a purchase between any two steps. So later transitions of a settled purchase do nothing and throw
  * nothing.
@@ -69,7 +69,7 @@ export class ForbiddenTransition extends StockadeError {
 
 /**
  * What a lane knows of its segment. If none of it differs between two attempts, no order has left the buyers' records between them.
- * Exception: an order that Postgres has rejected because the stock was too small gives no units back.
+ * Exception: an order that Postgres rejects for lack of stock leaves its record, but gives no units back.
  */
 export interface SegmentMark {
   readonly generation: number;
@@ -127,9 +127,9 @@ export class LivePurchase implements TakeOrder, Purchase, Linked<LivePurchase> {
   readonly done: (outcome: Outcome) => void;
   readonly #ends: PurchaseEnds;
   #state: PurchaseState = 'queued';
-  /** How many of all its attempts lost their reply. A later reply does not lower it: `find` relies on that. */
+  /** How many of its attempts have lost their reply so far. A later reply does not lower the number: `find` relies on that. */
   #lost = 0;
-  /** The segment's mark when the purchase became unconfirmed last. `answered` compares it with the mark after the reply. */
+  /** The segment's mark when the purchase last became unconfirmed. `answered` compares it with the mark after the reply. */
   #markAtLoss: SegmentMark | undefined = undefined;
   /** An earlier attempt may have taken the order, and the buyer's record may have lost it since. */
   #mayHaveLeftRecord = false;
@@ -228,8 +228,8 @@ export class LivePurchase implements TakeOrder, Purchase, Linked<LivePurchase> {
   find(order: { readonly orderId: string; readonly seq: number }, generation: number): void {
     if (this.#state === 'settled') return;
     if (this.#state === 'unconfirmed' || this.#state === 'taken') this.#forbid('find');
-    // The only lost attempt has taken this order, and the record still holds it. After two lost attempts the record may hold the
-    // second take, and an order with another id is of another request with this key. Neither shows what became of the first take.
+    // One attempt was lost: it has taken this order, and the record still holds it. After two lost attempts, the record may hold the
+    // second take. An order with another id belongs to another request with this key. Neither shows what became of the first take.
     if (order.orderId === this.orderId && this.#state === 'sent' && this.#lost === 1)
       this.#mayHaveLeftRecord = false;
     this.#writable.orderId = order.orderId;
@@ -260,13 +260,13 @@ export class LivePurchase implements TakeOrder, Purchase, Linked<LivePurchase> {
     this.#afterTake('commit', { code: 'committed', orderId: this.orderId, quantity: this.quantity });
   }
 
-  /** Not called accepted if an earlier take of the same id may have ended: Postgres would then reject this one. */
+  /** Ends as `unknown` if an earlier take with the same order id may have ended: Postgres would then reject this one. */
   accept(): void {
     const { orderId, quantity } = this;
     this.#afterTake('accept', this.#mayHaveLeftRecord ? UNKNOWN : { code: 'accepted', orderId, quantity });
   }
 
-  /** Postgres has rejected the order: it has no order of this id that lives, whatever became of an earlier take. */
+  /** Postgres has rejected the order. So it has no live order with this id, whatever became of an earlier take. */
   reject(outcome: Outcome): void {
     this.#afterTake('reject', outcome);
   }

@@ -18,7 +18,7 @@ interface Open {
   readonly questions: Question[];
 }
 
-/** Most buyers in one call. */
+/** How many buyers one call asks for, at most. */
 const MAX_BUYERS_PER_RECALL = 256;
 
 /** Reads buyers' records. All reads of a segment in one turn of the event loop share one call. */

@@ -9,8 +9,8 @@
  * | leaves the queue, or needs a refill, and the sale has sold out meanwhile | `isRefusedWhenSoldOut` |
  *
  * `judge` checks in this order: quantity, queue, board, closed, window, paused, purchase token. The token comes last, because its
- * check costs most. The result of that check is the precheck. It is made once: a purchase that was let in stays so even if the
- * sale is rebuilt while it waits, unless the rules change.
+ * check costs most. The result of the token's check is the precheck. The check is made once: a purchase that was let in stays so even
+ * if the sale is rebuilt while it waits, unless the rules change.
  *
  * A purchase with an idempotency key may repeat one that succeeded. So most of its refusals are not final: the buyer's record,
  * which may contain the key, is read first. But purchases with made-up keys must not reach the store. So if the sale requires

@@ -30,11 +30,14 @@ import { type RawSnapshot, refuseStale, type Scripts } from './protocol/scripts.
 
 /** Records in one load call: well below the about 8,000 values that Lua can unpack. */
 const LOAD_CHUNK_BUYERS = 1_000;
-/** Segments are numbered without gaps, except for those that Redis has lost: a search ends after so many that are missing. */
+/**
+ * Segments that a search reads at a time. They are numbered without gaps, except for those that Redis has lost. So the search ends
+ * when all segments of a page are missing.
+ */
 const PAGE_SEGMENTS = 64;
 /** The reply of freeze.lua for a segment that sold in an older generation. */
 const SOLD_IN_OLDER = 'older';
-/** Redis does nothing else while it compares sales, which takes some 0.5 ms for as many. */
+/** Redis does nothing else while it compares sales. For this many keys it needs about 0.5 ms. */
 const MAX_KEYS_OF_DIGEST = 512;
 
 export class RedisSales implements SaleStore {

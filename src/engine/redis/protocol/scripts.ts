@@ -21,7 +21,7 @@ import { luaSource } from './lua-source.ts';
 import { defineCommands, type ScriptCommands } from './script-commands.ts';
 
 export const STALE = 'stale';
-/** What a script for several segments replies for one that has failed: this and the message. */
+/** If a script for several segments fails for one of them, its reply for that one begins with this, and the message follows. */
 const ERROR = 'error ';
 
 /** @throws StaleGeneration if the script answered 'stale' */

@@ -4,7 +4,7 @@ import { MAX_BATCH_ORDERS } from '../../limits.ts';
 import type { RawTakeReply, Scripts, SegmentTake } from '../protocol/scripts.ts';
 import type { TakeConnection } from './take-connection.ts';
 
-/** So many takes of a turn are joined. Fewer are sent one by one: joining them gains nothing (docs/decisions/0002-takes.md). */
+/** From this number on, the takes of a turn are joined. Joining fewer gains nothing (docs/decisions/0002-takes.md). */
 const JOINED_FROM = 32;
 /** A take costs Redis about as much as this many of its orders, however few it has. */
 const ORDERS_WORTH = 4;

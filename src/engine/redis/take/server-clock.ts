@@ -5,9 +5,9 @@
  *
  *   told - (when the reply came)  <=  lead  <=  told - (when the request was sent)
  *
- * `at` uses the greatest lower bound so far. So it is not later than what the server's clock shows, unless that was set back since. If a
- * new upper bound is below it, that has happened: then only the new reading counts. A clock that was set back by less time than the
- * request was on its way is not noticed.
+ * `at` uses the greatest lower bound so far. So it is not later than what the server's clock shows, unless that clock was set back
+ * since. If a new upper bound is below the lower bound, the clock was set back: then only the new reading counts. A step back that is
+ * shorter than the round trip of the request is not noticed.
  */
 export class ServerClock {
   #lead: number | undefined;

@@ -27,7 +27,7 @@ export class ServerLife implements TakeServer {
   }
 
   /**
-   * Asks which server it is, and for its time. What the user of the connection may not ask stays unknown.
+   * Asks which server it is, and for its time. What the Redis user of the connection has no right to ask stays unknown.
    * @throws the server's error if it does not tell its time for another reason
    */
   async meet(): Promise<void> {

@@ -19,7 +19,7 @@ import { decodeTake, toldTime } from './take-reply.ts';
 const REFUSED =
   /^(FENCED|OOM|LOADING|READONLY|MISCONF|NOREPLICAS|NOSCRIPT|BADARG|BUSY|CLUSTERDOWN|MASTERDOWN|NOAUTH|NOPERM|MOVED|ASK|TRYAGAIN|Stream isn't writeable)\b/;
 
-/** How often the clock of a server is read. If it was set back, that is not noticed in the meantime. */
+/** How often the clock of a server is read. If it is set back between two readings, the next one shows it. */
 const CLOCK_EVERY_MS = 10_000;
 
 export class TakeConnection {
@@ -128,12 +128,12 @@ export class TakeConnection {
     if (this.ready) for (const done of this.#waiting) done();
   }
 
-  /** If it fails, the last reading counts on. */
+  /** If it fails, the last reading stays in use. */
   #readClock(): void {
     if (this.ready) this.#server.readClock().catch(() => {});
   }
 
-  /** What an error of a take means. A server that is no primary any more is left. */
+  /** What an error of a take means. If the server is no longer a primary, the connection to it is dropped. */
   failure(error: unknown): NotExecuted | OutcomeUnknown | BackendCorrupt {
     const message = replyReason(error);
     if (DEMOTED.test(message)) this.#redis.disconnect(true);

@@ -1,8 +1,8 @@
 --[[
   Writes a sale's record and raises its epoch. With the new epoch, each node's board no longer shows the sale as sold out.
   A record of a later generation is left alone, and so is a tombstone (archive-sale.lua) of this generation or a later one.
-  A record of its own generation that has a later revision stays as it is. So does any record of its own generation at a publication: a
-  change that was made since the segments were published has written it.
+  A record of this generation stays as it is if it has a later revision. At a publication, a record of this generation always stays as
+  it is: it was written by a change that came after the segments were published.
 
   Input
     KEYS[1] sale (hash)

@@ -1,14 +1,14 @@
 --[[
   Removes segments that the sale no longer has, and drafts of them. A process that writes such a draft is refused then.
-  A segment that sells may be kept: Redis went back to before it was frozen, and its log may hold orders that nobody has
-  salvaged.
+  With 'idle', nothing is removed if one of the segments sells: Redis went back to before it was frozen, and its log may
+  hold orders that nobody has salvaged.
 
   Input, for each of N segments
     KEYS[4i - 3] segment (hash)   KEYS[4i - 2] buyers (hash)   KEYS[4i - 1] log (stream)   KEYS[4i] draft (hash)
     ARGV[1] generation in which the sale does not have them   ARGV[2] 'all', or 'idle': those that do not sell
   Output
-    how many of all keys existed. A segment of that generation or a later one stays, and counts as one key;
-    with 'idle' also 'stale', and nothing was done, if an older segment is neither frozen nor loaded
+    how many of all keys existed. A segment of that generation or a later one stays, and counts as one key.
+    With 'idle': 'stale', and nothing was done, if an older segment is neither frozen nor loaded
 ]]
 local KEYS_OF_SEGMENT = 4
 local generation, onlyIdle = tonumber(ARGV[1]), ARGV[2] == 'idle'

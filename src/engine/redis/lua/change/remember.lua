@@ -1,14 +1,16 @@
 --[[
   Adds the given orders to a buyer's record, unless it holds them already.
 
-  A command may arrive late: the lock that kept the orders from being returned is gone, and they were returned since. Then the
-  segment has counted their units, and the record is left alone.
+  A command may arrive late, after the lock that kept the orders from being returned was lost. If orders were returned since then, the
+  segment has counted their units. So the record is left alone if that count has changed.
 
   Input
     KEYS[1] segment (hash)   KEYS[2] buyers (hash)
-    ARGV[1] generation   ARGV[2] buyerId   ARGV[3] units given back so far, read under that lock   then one "orderId:quantity:seq:key" per order
+    ARGV[1] generation   ARGV[2] buyerId   ARGV[3] units given back so far, read under that lock
+    then one "orderId:quantity:seq:key" per order
   Output
-    orders that were added; 'returned', and nothing was done, if more units were given back since; 'stale' if the segment is not there in that generation, or not published
+    how many orders were added; 'returned', and nothing was done, if more units were given back since; 'stale' if the segment is not
+    there in that generation, or not published
 ]]
 local segment, buyers = KEYS[1], KEYS[2]
 local generation, buyerId, returned = ARGV[1], ARGV[2], ARGV[3]

@@ -1,6 +1,7 @@
 --[[
   Sets the state, the rules and the limit of all given segments, or of none. A loaded segment opens only when it is published,
-  only once, and only if it has all of its buyers. A segment that is frozen or has lost writes does not open again: it must be loaded again.
+  only once, and only if it has all of its buyers. A segment that is frozen or has lost writes does not open again: it must be
+  replaced by a newly loaded one.
 
   Version 0.1.0 builds segments without the counters of supplied units. A segment gets them here: sync sets the state of a
   sale whose rules are missing, and that version writes no rules either.
@@ -14,10 +15,9 @@
     ARGV[4] rules: takes that name others are refused   ARGV[5] limit per buyer, which is part of the rules
     ARGV[6] the `loadedUpTo` of a segment that has all of its buyers   ARGV[7] revision
   Output
-    the revision that they have now: a later one than the given one if nothing was done because one has it already;
-    'stale', and nothing was done, if one is missing, frozen, lost, of another
-    generation, or not published (with 'publish': already published, or
-    without some of its buyers)
+    the revision that they have now; if it is later than the given one, a segment had it already, and nothing was done;
+    'stale', and nothing was done, if a segment is missing, frozen, lost, of another generation, or not published
+    (with 'publish': already published, or without some of its buyers)
 ]]
 local generation, state, publish, rules, limit = ARGV[1], ARGV[2], ARGV[3] == 'publish', ARGV[4], ARGV[5]
 local afterAllIds, revision = ARGV[6], tonumber(ARGV[7])
@@ -31,7 +31,7 @@ for i = 1, #KEYS do
   latest = math.max(latest, tonumber(now[4] or 0))
 end
 if latest > revision and not publish then return latest end
--- Supplied units always equal units left plus units taken, so a script that has moved units before changes nothing.
+-- Supplied units always equal units left plus units taken. So they can be computed at any time, also after units were moved.
 local function addCounters(segment)
   local now = redis.call('HMGET', segment, 'withdrawn', 'left', 'taken', 'returned', 'credited')
   local left, taken = tonumber(now[2]), tonumber(now[3])

@@ -12,8 +12,8 @@
     then four per part: id of the outbox row, kind, time, and a line per event: place in the row, order id, sale id,
     buyer id, quantity; then, if the order has a note, a tab, its reference, a tab, its metadata; either may be empty
   Output
-    { entries that were trimmed, milliseconds between the newest of them and the newest of all, why it could not look or '',
-    then name and missed entries of each group that was not given all of them }
+    { how many entries were trimmed, milliseconds between the newest of them and the newest of all, why the groups could not be
+    read or '', then name and number of missed entries of each group that was not given all of the trimmed ones }
 ]]
 local stream, most = KEYS[1], tonumber(ARGV[1])
 -- Redis trims at most this many at a time by default.

@@ -8,15 +8,15 @@
   is marked as lost and sells nothing until it is rebuilt. The mark names the entry as "seq orders tail", from which
   sync counts the missing orders.
 
-  A take names the time until which it may be made, by the clock of this server. Afterwards its buyers have been answered, and may
+  A take names the time before which it must be made, by the clock of this server. At that time its buyers have been answered, and may
   have been refused at another node.
 
   Input
     KEYS[1] segment (hash)   KEYS[2] buyers (hash)   KEYS[3] log (stream)
     ARGV[1] the attempt, in words: generation, lane, ticket, most orders that the log may hold, the lane's last ticket that was
     answered (0: none), the newest entry that the lane knows of (seq, 0: none; its first order id; orders up to it), the
-    time before which the take must be made, in milliseconds since 1970 (0: at any time), and the rules by which the orders were admitted ('': those
-    of the segment are not compared)
+    time before which the take must be made, in milliseconds since 1970 (0: at any time), and the rules by which the orders were
+    admitted ('': they are not compared with those of the segment)
     ARGV[2] the orders, as the log holds them: lines of "orderId buyerId quantity key", the key may be empty;
     '' for none: nothing is taken, and the segment only checks for lost writes
     ARGV[3] lines of "orderId note", for the orders that have one
@@ -24,8 +24,9 @@
     a status: 'stale' | 'loaded' | 'frozen' | 'lost' | 'paused' | 'closed' | 'outdated' | 'busy' | 'superseded' | 'late <now in
     milliseconds since 1970>', or the segment's state if this version does not know it ('no state' if it has none); then nothing was
     taken. 'lost' leaves the mark. 'paused', 'closed', 'outdated' and 'busy' leave the ticket: older attempts of the lane that still
-    arrive are refused, too. Otherwise { seq, committed, left, orders so far, units given back so far, result… }, without
-    results if all orders were taken, else with one per order: 1 taken, 0 short, or a string:
+    arrive are refused, too. Otherwise { seq, committed, left, orders so far, units given back so far, result… }, where seq is
+    that of the new entry, or the next one if nothing was taken. There are no results if all orders were taken, else one per
+    order: 1 taken, 0 short, or a string:
     'replay orderId quantity seq' | 'mismatch orderId quantity' | 'limit orderId…' (20 at most)
 ]]
 local segment, buyers, log = KEYS[1], KEYS[2], KEYS[3]

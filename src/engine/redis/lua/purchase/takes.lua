@@ -1,5 +1,5 @@
 --[[
-  Takes from several segments. Each take is whole by itself: one that fails does not keep the others from being made.
+  Takes from several segments. Each take succeeds or fails by itself: one that fails does not keep the others from being made.
 
   Input
     for each take: KEYS segment (hash), buyers (hash), log (stream)
