@@ -77,7 +77,7 @@ export interface NewSale {
   readonly queue?: 'off' | 'fifo' | 'draw' | undefined;
   /** How long an offer can be accepted, 1 to 31,536,000 seconds. Default 120. */
   readonly offerSeconds?: number | undefined;
-  /** A buyer that is not heard of for so many seconds is absent, 1 to 86,400; 0: nobody ever is. Default 60. */
+  /** A buyer that is not heard of for this number of seconds is absent, 1 to 86,400; 0: nobody ever is. Default 60. */
   readonly presenceSeconds?: number | undefined;
   /** Places behind the head, 1 to 10,000,000. Default 1,000,000. */
   readonly maxWaiting?: number | undefined;

@@ -19,7 +19,7 @@ export interface ExportPiece {
   readonly last: string | undefined;
 }
 
-/** If a filter finds nothing for so long, NDJSON gets an empty line, for clients and proxies that close a silent connection. */
+/** If a filter finds nothing for this time, NDJSON gets an empty line, for clients and proxies that close a silent connection. */
 const SILENCE_MS = 3_000;
 
 /**

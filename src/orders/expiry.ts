@@ -28,7 +28,7 @@ const LOCK_WAIT_MS = 500;
 const MAX_LOCK_WAIT_MS = 2_000;
 /** How long pages leave out a sale that stayed locked. */
 const LEFT_OUT_MS = 30_000;
-/** Without due orders for so long after that, a sale counts as new. */
+/** After that, a sale that has no due orders for this time counts as new: it is waited for no longer than LOCK_WAIT_MS again. */
 const FORGET_MS = 60_000;
 /** Locked sales that are waited for after each page. With more, they would hold up the next page. */
 const MAX_WAITS = 2;

@@ -1,6 +1,6 @@
 import { type Database, rows } from '../postgres/database.ts';
 
-/** The others are not searched. */
+/** At most this many sales are searched. */
 const RECENT_SALES = 1_000;
 
 export interface RecentSale {

@@ -16,7 +16,7 @@ import { type Database, rows } from './database.ts';
 export const HOLDER_MARK = 'node/';
 /** How old an answer of `OlderNodes` may be, in milliseconds. */
 const MAX_AGE_MS = 2_000;
-/** A purchase waits for the answer so long at most, in milliseconds. */
+/** A purchase waits for the answer for at most this time, in milliseconds. */
 const MAX_READ_MS = 500;
 
 interface OlderNode {

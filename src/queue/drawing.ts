@@ -39,8 +39,7 @@ const MAY_DRAW = "SELECT 1 FROM sales WHERE id = ? AND queue = 'draw' AND starts
 
 /**
  * Draws the places of a sale whose window has opened, unless another head does it, or the sale was given another order or a later window
- * meanwhile.
- * Ranks are others from now on, so what was told of the head begins again.
+ * meanwhile. The draw changes the ranks, so the stored position of the head begins at 0 again.
  * @returns `undefined` if nothing was drawn
  */
 export async function makeDraw(

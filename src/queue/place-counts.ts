@@ -6,7 +6,7 @@ import type { Knex } from 'knex';
 import { PLACE_STATES, type PlaceStateName } from '../operations/queue/queue-operations.ts';
 import { rows } from '../postgres/database.ts';
 
-/** At most so many places are named. */
+/** At most this many places are named. */
 const NAMED = 5;
 
 export interface PlaceCounts {

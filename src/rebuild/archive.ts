@@ -27,8 +27,8 @@ export interface ArchiveStores {
 /**
  * An archived sale stays as it is; what another process has left of it in the backend is removed.
  * @throws UnknownSale; WrongState unless the sale is closed; StockadeError `unavailable` if its logs hold orders that
- * sync has not applied; StaleGeneration while it is being rebuilt. Then nothing was changed. StaleGeneration also if the backend
- * has gone back meanwhile, and sells the sale again: then it is archived, and sync removes it from the backend.
+ * sync has not applied; StaleGeneration while it is being rebuilt. Then nothing was changed. StaleGeneration also comes if the backend
+ * has gone back meanwhile and sells the sale again. In that case the sale is archived, and sync removes it from the backend.
  */
 export async function archiveSale(
   { db, backend, locks }: ArchiveStores,

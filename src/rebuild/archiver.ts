@@ -108,10 +108,10 @@ interface OverSale {
   readonly state: string;
 }
 
-/** SQL: whether a sale ended or was closed at least so many days ago. Its value: the days. */
+/** SQL: whether a sale ended or was closed at least `?` days ago. */
 const OVER = "least(ends_at, closed_at) < now() - ? * interval '1 day'";
 
-/** Sales that have been over for so many days, the longest over first. */
+/** Sales that have been over for at least this number of days, the longest over first. */
 function readOver(db: Database, days: number, except: readonly string[]): Promise<OverSale[]> {
   return rows<OverSale>(
     db,

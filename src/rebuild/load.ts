@@ -93,9 +93,9 @@ interface HeldRow {
 }
 
 /**
- * Held orders. Those from before a raise of the limit from one unit are in one index, those from after it in another.
- * Each is read with its own condition, because one query for both could use neither.
- * @param condition for each of the two, with its bindings
+ * Held orders. Orders that were made while the limit was one unit are in one index, all others in a second one. Each index is read
+ * with its own condition, because one query for both could use neither.
+ * @param condition used for both indexes, with its bindings
  */
 function readHeld(
   trx: Knex,

@@ -12,8 +12,8 @@
  * restored from a copy or the process that archived it has died, leaves once more.
  *
  * The next generation may have another number of segments. Those beyond the new number are surplus. They are removed
- * (cleared) once they are salvaged, before anything is loaded. If one is there later, it went back to before that, and may have
- * sold: then the sale is not published, and the next rebuild salvages it. So a rebuild freezes and salvages whatever segments
+ * (cleared) once they are salvaged, before anything is loaded. If one is there later, the backend has gone back to before that, and the
+ * segment may have sold: then the sale is not published, and the next rebuild salvages the segment. So a rebuild freezes and salvages whatever segments
  * the backend has, of whatever generation, besides those that Postgres and the backend's record name.
  */
 import { isDeepStrictEqual } from 'node:util';
@@ -149,7 +149,7 @@ async function salvageAll(
 
 /**
  * Builds a later generation than the first: clears, loads and publishes it.
- * @param draft is used only if it was made for as many segments
+ * @param draft is used only if it was made for the same number of segments
  * @returns the number of loaded buyers
  */
 async function buildNext(
@@ -168,9 +168,10 @@ async function buildNext(
 }
 
 /**
- * How far a rebuild that was not finished has loaded this generation; `undefined` if there is no such rebuild. If the generation
- * was published before, the backend has come back from a copy of the time before that: its units were sold since. If there are
- * surplus segments, one may have sold since it was salvaged, or nobody has salvaged it.
+ * How far a rebuild that was not finished has loaded this generation; `undefined` if there is no such rebuild, or if it must not be
+ * continued. That is so in two cases. If the generation was published before, the backend has gone back to before the publication,
+ * and the units that it holds were sold since. If there are surplus segments, one may have sold since it was salvaged, or nobody has
+ * salvaged it.
  */
 async function loadedByUnfinished(
   db: Database,
@@ -188,8 +189,8 @@ async function loadedByUnfinished(
 }
 
 /**
- * Whether Postgres has orders of this generation, or units that the backend took back, got or gave away in it. A salvage counts
- * orders, and leaves the cursor's position.
+ * Whether Postgres has orders of this generation, or units that the backend took back, got or gave away in it. A salvage raises a
+ * cursor's count of orders and not its position, so both are looked at.
  */
 async function wasPublished(db: Database, saleId: string, generation: number): Promise<boolean> {
   const ofGeneration = 'sale_id = ? AND generation = ?';
@@ -212,8 +213,8 @@ interface LogsToSalvage extends Logs {
 /**
  * The logs to salvage. A backend that has gone back may sell in an older generation than Postgres has: its logs count too.
  *
- * The newest generation comes last: to freeze a segment in a generation throws away what it has of an older one, which must be
- * salvaged by then.
+ * The newest generation comes last: when a segment is frozen in a generation, its data of an older generation is thrown away, so that
+ * must be salvaged before.
  */
 async function logsOf(
   db: Database,
@@ -349,7 +350,7 @@ async function publishAsItIs(db: Database, backend: Backend, { sale, generation 
   const row = await readSale(db, sale.id);
   if (row?.generation !== generation) {
     // The sale was deleted or archived meanwhile: what was loaded after that must not remain in the backend.
-    // What sells again of an archived one is left to the next rebuild, which salvages it.
+    // Segments of an archived sale that sell again are left to the next rebuild, which salvages them.
     if (!row) await backend.sales.archive({ saleId: sale.id, generation: generation + 1 });
     else if (row.archivedAt)
       await backend.sales.archive({ saleId: sale.id, generation: row.generation }, 'idle');

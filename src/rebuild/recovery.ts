@@ -25,7 +25,7 @@ const RETRY_MS = 100;
  * stored too.
  */
 const NAMES_MS = 1_000;
-/** Another process that has lost its lock may begin a newer generation. More often than this, something else is wrong. */
+/** Another process that has lost its lock may begin a newer generation. If that happens more often, something else is wrong. */
 const MAX_ATTEMPTS = 5;
 /** Results that are kept for queries. */
 const MAX_KEPT = 1_000;

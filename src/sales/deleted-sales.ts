@@ -5,7 +5,7 @@ import type { Author } from '../engine/sale/author.ts';
 import type { Deletion } from '../operations/delete-operations.ts';
 import { type Database, rows } from '../postgres/database.ts';
 
-/** A sale that is being deleted, or was, in the generation that names this deletion among others of its id. */
+/** A sale that is being deleted or was deleted. `generation` tells this deletion from others of sales with the same id. */
 export interface DeletedSale {
   readonly saleId: string;
   readonly generation: number;
@@ -78,7 +78,7 @@ export async function readOpenDeletions(db: Database): Promise<DeletedSale[]> {
   );
 }
 
-/** Above all generations in which the backend can have held a deleted sale with this id; 0 if none was deleted. */
+/** A generation above all those in which the backend can have held a deleted sale with this id; 0 if none was deleted. */
 export async function readDeletedGeneration(db: Knex, saleId: string): Promise<number> {
   const [row] = await rows<{ generation: number }>(
     db,

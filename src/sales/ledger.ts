@@ -162,8 +162,8 @@ export async function readLedger(db: Database, row: SaleRow): Promise<LedgerEntr
 }
 
 /**
- * The creation entry of a sale whose version wrote none. For a setting that was changed since, its first change has
- * the initial value. No row has the id 0.
+ * The creation entry of a sale that was created by a version that wrote none. If a setting was changed since, its first change has
+ * the initial value. The entry's id is 0, which no row has.
  */
 function unnotedCreation({ sale, createdAt }: SaleRow, changes: readonly LedgerEntry[]): LedgerEntry {
   const before = (action: NotedAction) => changes.find((change) => change.action === action)?.detail.from;

@@ -26,7 +26,7 @@ import { readSale, type SaleRow } from './sale-rows.ts';
 import { undoWithdrawal } from './withdrawal.ts';
 
 const PARALLEL_CREDITS = 16;
-/** The process that makes a change applies it within this time. A withdrawal may be under way for as long. */
+/** The process that makes a change applies it within this time. A withdrawal may be under way for the same time. */
 export const OWN_TIME_S = 5;
 
 /** The process that makes a withdrawal completes it, and a resize comes with the next generation (rebuild.ts). */

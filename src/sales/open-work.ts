@@ -18,8 +18,8 @@ export interface OpenWork {
 export async function readOpenWork(db: Database): Promise<OpenWork> {
   const [open] = await rows<OpenWork>(
     db,
-    // Counted where a partial index has the open rows. For EXISTS, Postgres expects to meet an open row soon if there were many when it
-    // last looked at the table, and then reads the whole table once they are done.
+    // Counted where a partial index has the open rows. With EXISTS, Postgres may read the table instead of the index: if there were many
+    // open rows when it last took statistics, it expects to find one soon. Once they are done, it would read the whole table.
     `SELECT (SELECT count(*) > 0 FROM stock_returns WHERE applied_at IS NULL) AS returns,
        (SELECT count(*) > 0 FROM stock_movements WHERE applied_at IS NULL) AS movements,
        EXISTS (SELECT 1 FROM erasures) AS erasures,

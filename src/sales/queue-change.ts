@@ -47,7 +47,8 @@ export async function changeQueue(
      WHERE id = ?`,
     [after?.order ?? 'off', offerSeconds, presenceSeconds, maxWaiting, fit, sale.id],
   );
-  // The bits are of other periods, or nobody was heard of. Until there are new ones, everybody counts as present.
+  // What is stored of presence is about periods of another length, or nobody was heard of while there was no queue. Until new marks
+  // come, everybody counts as present.
   if (after?.presenceSeconds !== sale.queue?.presenceSeconds)
     await trx.raw('DELETE FROM queue_presence WHERE sale_id = ?', [sale.id]);
   const noted = (queue: typeof after) => ({ queue: 'off', ...queueToJson(queue) });
@@ -67,7 +68,7 @@ async function refuseLateDraw(trx: Knex, saleId: string, order: string): Promise
   if (row!.has_drawn || order !== 'draw') return;
   if (row!.has_begun)
     refuse([{ field: 'queue', problem: `${NO_DRAW} the draw is when the window opens, and it is open` }]);
-  // The window was moved. Those who were offered units would get ranks among those who wait.
+  // The window was moved to a later time. A draw would give ranks among those who wait to buyers who had offers already.
   if (row!.has_offered) refuse([{ field: 'queue', problem: `${NO_DRAW} offers were made in another order` }]);
 }
 

@@ -43,14 +43,14 @@ function decodeHead({ id, generation, state, ...raw }: RawHead): SaleHead {
 }
 
 /**
- * SQL: a number that changes with any of the heads. Each row's hash is hashed again: the hash of a row is a sum of its columns'
- * hashes with weights, so a value that one sale loses and another gets would not show in a sum of such hashes.
+ * SQL: a number that changes with any of the heads. The hash of a row is a weighted sum of the hashes of its columns. In a sum of such
+ * hashes it would not show if one sale lost a value and another got the same. So each row's hash is hashed again.
  */
 const SUM = `sum(hashtextextended(hash_record_extended(ROW(${HEAD}), 0)::text, 0))`;
 
 /**
  * The sales that a sync may have to work on. They are read each second and rarely differ from the last time. So one statement
- * first adds up a hash of each head, and the rows are read only if the sum is another one than theirs.
+ * first adds up a hash of each head, and the rows are read only if the sum differs from that of the rows in memory.
  */
 export class SalesAtWork {
   readonly #db: Knex;

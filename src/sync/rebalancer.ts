@@ -3,8 +3,8 @@
  * uneven. Runs beside the loop, as no order waits for it. Each look also finishes transfers that others have left
  * open. Only on several servers a transfer can be left open, so a single server is not asked about quiet sales.
  *
- * A round looks at a limited number of sales, those first that have waited longest: what rebalancing costs must not grow with the
- * number of sales. A purchase that comes too early for it waits for a refill.
+ * A round looks at a limited number of sales, so that the cost of rebalancing does not grow with the number of sales. Those that have
+ * waited longest come first. A buyer who comes to an uneven sale before its turn waits for a refill.
  */
 import type { Move } from '../engine/contract.ts';
 import { StaleGeneration } from '../engine/errors.ts';
@@ -14,8 +14,9 @@ import type { SaleLog } from './apply/sale-log.ts';
 import type { HeldSales } from './held/held-sales.ts';
 import type { SyncStores } from './held/sync-stores.ts';
 
-/** Sales of a round, and how many of them at most because they have sold. On several servers the rest may have a transfer left open. */
+/** How many sales a round looks at, at most. */
 const SALES_OF_ROUND = 64;
+/** How many of them because they have sold. On several servers the others are quiet sales, which may have a transfer left open. */
 const SOLD_OF_ROUND = 48;
 
 export class Rebalancer {
@@ -60,7 +61,7 @@ export class Rebalancer {
     }
   }
 
-  /** Those that have sold first, and among them those that have waited longest. */
+  /** First the sales that have sold since their last look, then quiet ones; of each kind, those first that have waited longest. */
   #salesOfRound(): SaleLog[] {
     const held = new Map([...this.#sales.logs].map((log) => [log.saleId, log]));
     for (const saleId of this.#looked.keys()) if (!held.has(saleId)) this.#looked.delete(saleId);

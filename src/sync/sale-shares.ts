@@ -13,11 +13,11 @@ import { monotonicMs } from '../lib/monotonic.ts';
 import type { HeldSales } from './held/held-sales.ts';
 
 const TELL_EVERY_MS = 1_000;
-/** A sync that was not heard for this time counts no more. */
+/** A sync that was not heard for this time no longer counts. */
 const FORGET_MS = 5_000;
 /** A sync gets sales with its second news. By then, all others have told theirs, so the plan is complete. */
 const MEET_MS = TELL_EVERY_MS / 2;
-/** For this long, news with too few sales may have been sent before a hand-over to the sender. */
+/** For this long after a hand-over, the receiver's news may lack the sales: the receiver may have sent the news before it got them. */
 const CROSSING_MS = 1_000;
 
 /** Another sync. */
@@ -102,7 +102,7 @@ export class SaleShares {
     if (peer) this.#peers.set(to, { ...peer, sales: peer.sales + sales, handedOverMs: monotonicMs() });
   }
 
-  /** How many sales this sync must hand over to that one. */
+  /** How many sales this sync must hand over to the sync `to`. */
   #owedTo(to: string): number {
     const own = { name: this.name, sales: this.#count };
     const others = [...this.#peers].map(([name, { sales }]) => ({ name, sales }));

@@ -28,7 +28,7 @@ const RETRY_MAX_MS = 1_000;
 const MAX_READ_ENTRIES = 1_000;
 /** While sync yields to buyers, it checks this often whether it still may. */
 const YIELD_STEP_MS = 50;
-/** Estimate until the first batch was read. */
+/** Estimate that is used until the first batch was read. */
 const FIRST_ORDERS_PER_ENTRY = 16;
 
 export interface SyncOptions extends SyncStores {

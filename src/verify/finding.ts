@@ -61,7 +61,7 @@ export function term(name: string, units: number): Term {
 }
 
 /**
- * How long the oldest of this work has waited, as the end of a sentence; `''` if that is but a moment. If it is longer, the process
+ * How long the oldest of this work has waited, as the end of a sentence; `''` if that is only a moment. If it is longer, the process
  * that began the work has died, and no sync has finished it.
  */
 export function waiting({ ageS }: Pending): string {

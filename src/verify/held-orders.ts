@@ -6,7 +6,7 @@
  *   in the log ──applied──> live in Postgres ──ended──> return pending ──removed from the record──> applied
  *            └──refused────────────────────────────────────^
  *
- * A record holds an order from the first of these states up to the last but one. The stores change while they are
+ * A record holds an order in all of these states except the last. The stores change while they are
  * read, so they are read in this order: record, Postgres, log, Postgres, record. If an order was not in Postgres at
  * first, it was in the log; or its return was applied meanwhile, and the record no longer has it at the last reading.
  * So an order that is in neither the log nor Postgres, but in the record before and after, was written by another

@@ -117,7 +117,7 @@ async function lookAt(
 
 /**
  * Reads the segments, and before them what Postgres has given them. A return that arrived between the two reads would hide a loss of
- * as many units. So they are read again until no units have come or gone meanwhile, at most MAX_SUPPLY_READS times.
+ * the same number of units. So both are read again until no units have come or gone meanwhile, at most MAX_SUPPLY_READS times.
  */
 async function readSupplies(
   db: Database,

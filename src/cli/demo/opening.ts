@@ -18,7 +18,7 @@ const MAX_BAR_WIDTH = 58;
 /** Columns beside a bar: the name, the units, and one that stays free. */
 const BESIDE_BAR = 18;
 
-/** More requests than units, so that the end shows refusals; so many buyers that hardly one comes twice. */
+/** There are more requests than units, so that the end shows refusals, and enough buyers that hardly one comes twice. */
 export const OPENING: Omit<Scenario, 'seed'> = {
   stock: 2_400,
   segments: 8,

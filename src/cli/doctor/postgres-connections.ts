@@ -39,7 +39,7 @@ export async function readConnections(client: pg.Client): Promise<ConnectionFact
 }
 
 /**
- * Fails if so many nodes can't have their connections even if nobody else has any, and warns if they can't now: those that are in
+ * Fails if this number of nodes can't have their connections even if nobody else has any, and warns if they can't now: those that are in
  * use may be a node's that runs already.
  */
 export function checkConnections(

@@ -119,7 +119,7 @@ function write(out: Writable, text: string): Promise<void> {
   });
 }
 
-/** @returns whether the file has no more than so many bytes now */
+/** @returns whether the file has no more than this number of bytes now */
 async function cutOff(file: string, end: number): Promise<boolean> {
   try {
     const found = await stat(file);

@@ -23,7 +23,7 @@ import { progressBar } from '../terminal/progress.ts';
 import { writeWhole } from './whole-file.ts';
 
 const LOOK_MS = 200;
-/** The command stops to wait if no further order is deleted for so long. */
+/** The command stops waiting if no further order is deleted for this time. */
 const STALLED_MS = 60_000;
 
 export const deleteSale: CommandSpec = {

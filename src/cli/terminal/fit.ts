@@ -3,7 +3,7 @@
 /** A sequence that sets how text looks, or one character. */
 const PARTS = /\p{Cc}\[[\d;]*m|./gsu;
 
-/** The line, cut to so many characters; sequences that set its look stay, and count nothing. */
+/** The line, cut to this number of characters. Sequences that set its look stay, and do not count. */
 export function cut(line: string, columns: number): string {
   let width = 0;
   let shown = '';

@@ -36,7 +36,7 @@ function showCursor(): void {
   process.stderr.write(SHOW_CURSOR);
 }
 
-/** Whether so many lines can be drawn in one place. */
+/** Whether this number of lines can be drawn in one place. */
 export function hasRoomFor(lines: number, env: NodeJS.ProcessEnv = process.env): boolean {
   const { isTTY, rows } = process.stderr;
   return isTTY === true && env.TERM !== 'dumb' && (!rows || rows > lines);

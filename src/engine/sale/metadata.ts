@@ -77,7 +77,7 @@ const bounded = (schema: Metadata, maxBytes: number) =>
       error: 'must hold well-formed text without NUL characters',
     });
 
-/** What the shop gives, of at most so many bytes as JSON. The result is a copy, which the shop can't change. */
+/** Metadata that the shop gives, with a limit on its bytes as JSON. The result is a copy, which the shop can't change. */
 export function metadataOf(maxBytes: number) {
   const schema = object()
     .refine(isJson, {
@@ -92,7 +92,7 @@ export function metadataOf(maxBytes: number) {
   );
 }
 
-/** What is in a log, of at most so many bytes. */
+/** Metadata from a log, with a limit on its bytes. */
 export function loggedMetadata(maxBytes: number) {
   return bounded(object(), maxBytes);
 }

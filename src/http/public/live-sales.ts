@@ -39,7 +39,7 @@ export interface LiveTimes {
 const DEFAULT_TIMES: LiveTimes = { everyMs: 1_000, silentMs: SILENT_MS };
 /** A reading that takes longer is not waited for: the listeners must hear something in the meantime. */
 const READING_MS = 1_000;
-/** So many sales have listeners at one worker. */
+/** At most this many sales have listeners at one worker. */
 const MAX_SALES = CACHED_SALES;
 
 export class LiveSales {
@@ -109,9 +109,9 @@ class LiveSale {
   readonly #end = new AbortController();
   /** The state that the listeners were sent last. */
   #tag: string;
-  /** Some were sent another one when they began to listen. If it was gone at the next reading, they must be told. */
+  /** Some listeners were sent another state when they began to listen. The next reading must tell them the present one. */
   #isMixed = false;
-  /** Those that began to listen after the last reading: what they were sent is no older. */
+  /** Those that began to listen after the last reading: what they were sent is no older than its result. */
   readonly #newcomers = new Set<Told>();
   #hasEnded = false;
 

@@ -9,7 +9,7 @@ import { version } from './version.ts';
 
 /** The metrics of all threads must have different labels: their sums are then each thread's own value. */
 const AGGREGATOR = 'sum';
-/** How long the event loop sleeps at most to measure its delay. It adds so much to each measured value. */
+/** How long the event loop sleeps at most to measure its delay. This time is part of each measured value. */
 const LOOP_RESOLUTION_MS = 20;
 
 const OF_THREAD = /^nodejs_(eventloop_lag_|gc_|heap_size_|external_memory_)/;

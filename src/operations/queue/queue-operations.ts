@@ -30,7 +30,7 @@ export type QueuePhase =
 
 /** A head that has not reported for this time counts as missing; it reports how each queue stands once a second. */
 export const HEAD_SILENCE_S = 10;
-/** The places of a queue with at most so many are counted at each look. In a longer one this takes longer than a look should. */
+/** In a queue of at most this many places, the places are counted at each look. In a longer one, counting takes too long for a look. */
 export const COUNTED_PLACES = 20_000;
 /** Offers of the last minute are counted up to this number. */
 export const COUNTED_OFFERS = 100_000;

@@ -6,7 +6,7 @@ export type JoinRefusal =
   /** `endedAt`: in milliseconds since the Unix epoch; absent if the sale was closed without an end. */
   | { readonly code: 'ended'; readonly endedAt?: number };
 
-/** Why no buyer may take a place for so many units, as far as that can be told without I/O. */
+/** Why no buyer may take a place for this number of units, as far as that can be told without I/O. */
 export function joinRefusal({ sale, state }: SaleRecord, quantity: number): JoinRefusal | undefined {
   if (!sale.queue) return { code: 'no_queue' };
   if (!Number.isSafeInteger(quantity) || quantity < 1 || quantity > sale.perBuyerLimit)

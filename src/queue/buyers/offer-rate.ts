@@ -46,7 +46,7 @@ export class OfferRate {
   }
 
   /**
-   * How long until so many more offers are made. Offers come in bursts, so the error grows from two sides: the rate is known from a
+   * How long until this number of further offers is made. Offers come in bursts, so the error grows from two sides: the rate is known from a
    * minute only, and what is still to come spreads as what has come did.
    * @returns `undefined` if too little is known
    */

@@ -21,11 +21,11 @@ import { despiteDeadlocks } from '../../postgres/deadlock.ts';
 import { type QueueState, sameQueue } from '../queue-state.ts';
 
 /**
- * A head that stalls may come when another one has made these offers. Then they would be counted again, and use up others that an operator allows.
- * So none is begun if one of the places waits no longer, or another head has reported since the queue was read. Postgres compares that under the
- * lock (migrations/034-begun-offers.sql).
+ * A head that stalled may call this after another head has made the same offers. They would be counted again, and use up further offers
+ * that an operator allows. So none is begun if one of the places waits no longer, or if another head has reported since the queue was
+ * read. Postgres checks both under the lock (migrations/034-begun-offers.sql).
  * @param places their numbers
- * @returns false if none is begun: not so many are allowed any more, or the queue is another one than was read
+ * @returns false if none is begun: fewer are allowed by now, or the queue has changed since it was read
  */
 export async function beginOffers(
   db: Database,

@@ -32,13 +32,13 @@ const MAX_OFFERS = NEAR_RANKS;
 /** Sales that are served at a time. */
 const PARALLEL_SALES = 8;
 /**
- * A round waits so long for one sale. Somebody may have its rows locked. The sale is served again when it is free, and the others
- * do not wait for that.
+ * A round waits for one sale for at most this time, because somebody may have its rows locked. The sale is served again when it is
+ * free, and the others do not wait for that.
  */
 const SALE_WAIT_MS = 1_500;
 /**
- * Each sale that is left out holds a connection to Postgres, of which a process has five by default. From so many on, a round begins only with
- * sales that it finds unlocked, so that no more are left out.
+ * Each sale that a round has stopped waiting for holds a connection to Postgres, of which a process has five by default. From this
+ * number of such sales on, a round begins only with sales that it finds unlocked, so that the number does not grow.
  */
 const MAX_LATE_SALES = 2;
 /** The head reports how a queue stands at least this often. */
@@ -60,13 +60,13 @@ export class QueueHead {
   readonly #lines = new Map<string, { readonly entriesHash: string; readonly line: Line }>();
   /** By sale: what is done for it now. */
   readonly #serving = new Map<string, Promise<boolean>>();
-  /** Of them, those that the rounds do not wait for. */
+  /** How many of them the rounds no longer wait for. */
   #late = 0;
   /** By sale: the draw under way. */
   readonly #drawing = new Map<string, Promise<void>>();
   /**
-   * By sale: the turn of all places before this rank has come, and absent ones among them are not ended yet. 0: all are. No entry: this
-   * head has not looked yet.
+   * By sale: the turn of all places before this rank has come, and not all absent ones among them are ended yet. 0: all of them are. No
+   * entry: this head has not looked yet.
    */
   readonly #turns = new Map<string, number>();
 

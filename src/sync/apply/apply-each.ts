@@ -49,7 +49,7 @@ export async function applyEach(db: Database, batch: Batch): Promise<Map<string,
 }
 
 /**
- * Locks the rows of the sales, which a batch that sells something does by selling it. A rebuild counts lost orders under this lock
+ * Locks the rows of the sales. Selling locks them too, but this batch may sell nothing. A rebuild counts lost orders under this lock
  * (rebuild.ts): so it finds the rejected orders in Postgres, or the cursors are gone before they are moved.
  */
 async function lockSales(trx: Knex.Transaction, slices: readonly Slice[]): Promise<void> {
@@ -113,9 +113,9 @@ async function refusalOf(
 }
 
 /**
- * Writes rejected orders. An order that is already in Postgres keeps its decision; another buyer's order with the
- * same id does not count as this one. If the order was rejected then, or has ended since, a repeated request has
- * taken it again: then it is removed again.
+ * Writes rejected orders. An order that is already in Postgres keeps its decision. If it was rejected then, or has ended since, a
+ * repeated request has taken it again, so it is removed from the backend again. If another buyer's order has the id, this one is
+ * rejected as `duplicate`.
  *
  * @param refused no two with the same order id
  */
@@ -165,8 +165,9 @@ async function reject(trx: Knex.Transaction, refused: readonly RefusedLine[]): P
 }
 
 /**
- * There may be a row of an order with the same id that has ended: of this order, or of another buyer, for example the pseudonym of
- * this one. The row names the buyer whose record has the order now.
+ * Writes the returns that remove rejected orders from the buyers' records. There may be a return with this order id already: of this
+ * order, which has ended before, or of another buyer's order (such as one under this buyer's pseudonym). It is overwritten, so that
+ * it names the buyer whose record has the order now.
  */
 async function takeBack(trx: Knex.Transaction, rejected: readonly RefusedLine[]): Promise<void> {
   await trx.raw(

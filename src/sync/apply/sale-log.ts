@@ -29,7 +29,7 @@ export class SaleLog {
   /** Entries that were the newest before, and are not applied, the oldest first. */
   readonly #older: KnownEntry[][];
   readonly #grown = new Set<number>();
-  /** Kept, because each sweep asks every sale. `undefined`: to be added up again. */
+  /** The sum for `entries`. It is kept because each sweep asks every sale for it. `undefined`: it must be added up again. */
   #entries: number | undefined;
   #backlog: number | undefined;
 

@@ -20,7 +20,8 @@ export async function announceApplied(
   await applyReturns(db, backend, saleId);
   const begun = (cursors ?? (await readCursors(db, saleId))).filter((cursor) => cursor.seq > 0);
   const reads = await readLast(backend, begun);
-  // Their buyers may wait, however long ago it was by the clock of Postgres, which may have been set meanwhile.
+  // Rejections of these orders are announced at any age: their buyers may still wait, and Postgres' clock, which tells the age, may
+  // have been set.
   const announced = reads.flatMap(({ entries }) =>
     entries.flatMap(({ orders }) => orders.map((o) => o.orderId)),
   );

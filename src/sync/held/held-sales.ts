@@ -140,8 +140,8 @@ export class HeldSales {
   }
 
   /**
-   * Releases sales for another sync, at even distances in the order of their last reads, the latest first, and never the
-   * first: busy sales are divided like the others, and a single busy one stays. No batch may be under way.
+   * Releases sales for another sync. The sales are lined up, the one that was read last first, and every n-th of them is released.
+   * So busy sales are divided like the others, and a single busy one, which is the first, stays. No batch may be under way.
    * @returns the released sales, the busiest first
    */
   async handOver(count: number): Promise<string[]> {

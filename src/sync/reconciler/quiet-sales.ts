@@ -11,7 +11,7 @@ import type { SaleLog } from '../apply/sale-log.ts';
 
 /** Scans, of which there is one a second. */
 const QUIET_SCANS = 10;
-/** Each quiet sale is compared once in as many scans. */
+/** Each quiet sale is compared once in this many scans. */
 const ROUND_SCANS = 4;
 /** Up to this many quiet sales are all compared by each scan. */
 const ALL_AT_ONCE_SALES = 250;

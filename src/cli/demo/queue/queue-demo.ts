@@ -16,7 +16,7 @@ import { readStanding, type Standing } from './standing.ts';
 
 const LOOK_MS = 250;
 const TOKEN_S = 7_200;
-/** A visitor that is not heard of for so long, having closed the page, counts as absent. */
+/** A visitor who has closed the page, and was not heard of for this time, counts as absent. */
 const PRESENCE_S = 30;
 const SETTLE_MS = 100;
 const SETTLE_LIMIT_MS = 30_000;

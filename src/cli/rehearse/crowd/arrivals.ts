@@ -6,7 +6,8 @@
  *   rush     the wanted rate for the first fifth of the time; then it falls evenly, to a tenth at the end
  *   waves    five waves: in the first half of each the wanted rate, in the second half a tenth of it
  *
- * The requests of a moment are spread at random, because a crowd does not keep step: one in each of as many equal parts.
+ * A crowd does not keep step. So the time is divided into equal parts, one for each request, and a request comes at a random moment
+ * of its part.
  */
 export const ARRIVALS = ['steady', 'rush', 'waves'] as const;
 export type Arrivals = (typeof ARRIVALS)[number];

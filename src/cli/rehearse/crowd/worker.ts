@@ -28,7 +28,7 @@ const CONNECT_TIMEOUT_MS = 5_000;
 const FIRST_PAUSE_MS = 100;
 const MAX_PAUSE_MS = 2_000;
 const TOKEN_SECONDS = 7_200;
-/** A gateway sends nothing to a node whose connections break, for so long. */
+/** A gateway sends nothing for this time to a node whose connections break. */
 const AVOIDED_MS = 2_000;
 /** Nobody asks longer than this after the last request was due. */
 const PATIENCE_MS = 40_000;

@@ -9,7 +9,7 @@ export interface Fault {
   readonly until: number;
 }
 
-/** A request that was due so long before the fault may have been under way. */
+/** A request that was due up to this time before the fault may have been under way. */
 const BEFORE_SECONDS = 2;
 /** Then the other nodes have taken over what the node did, and the node has its connections again. */
 const AFTER_SECONDS = 4;

@@ -11,7 +11,7 @@ import type { Fault, FaultKind } from './fault.ts';
 import { type OwnNode, startOwnNode } from './nodes.ts';
 import { openRedisProxy } from './redis-proxy.ts';
 
-/** Redis is cut off for so long: more than the deadline of a purchase. */
+/** How long Redis is cut off: longer than the deadline of a purchase. */
 const CUT_SECONDS = 3;
 /** Where in the time of the crowd the fault comes, as a share: while its rate is the highest. */
 const AT_SHARE = { steady: 0.45, rush: 0.12, waves: 0.44 } as const;

@@ -19,7 +19,7 @@ import { decodeTake, toldTime } from './take-reply.ts';
 const REFUSED =
   /^(FENCED|OOM|LOADING|READONLY|MISCONF|NOREPLICAS|NOSCRIPT|BADARG|BUSY|CLUSTERDOWN|MASTERDOWN|NOAUTH|NOPERM|MOVED|ASK|TRYAGAIN|Stream isn't writeable)\b/;
 
-/** How often the clock of a server is read. If it is set back between two readings, the next one shows it. */
+/** How often the clock of a server is read. Until the next reading, nothing shows that the clock was set back. */
 const CLOCK_EVERY_MS = 10_000;
 
 export class TakeConnection {

@@ -48,7 +48,7 @@ interface Told {
   readonly placeToken: string;
   /** The data of the last event; `undefined`: the place could not be looked up since. */
   seen: string | undefined;
-  /** When the look began that has told most lately how the place stands. */
+  /** When the latest look that found out how the place stands began. */
   knownAt: number;
   spokeAt: number;
 }

@@ -4,7 +4,7 @@
 
   Input
     KEYS[1] sale (hash)
-    ARGV[1] generation of the tombstone, in which the sale is archived   ARGV[2] milliseconds that the tombstone is kept
+    ARGV[1] generation of the tombstone   ARGV[2] milliseconds that the tombstone is kept
   Output
     1; 'later', and nothing was done, if there is a record or a tombstone of that generation or a later one
 ]]
