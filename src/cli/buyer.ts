@@ -17,9 +17,9 @@ const eraseBuyer: CommandSpec = {
   details:
     'The orders stay, and count as before. Each sale gets another pseudonym, and the keys that the client gave to its ' +
     'purchases are removed. The buyer can no longer see, pay or cancel the orders; the shop can.\n\n' +
-    'A sale that is not closed waits until it is. With --running it is done now: the sale is rebuilt, and all its ' +
-    'buyers wait for seconds. The sale then knows nothing of the buyer: a repeated request buys a second time, and ' +
-    'the limit per buyer begins anew.\n\n' +
+    'In a sale that is not closed, the id is replaced when the sale is closed. With --running it is replaced now: the sale is ' +
+    'rebuilt, and all its buyers wait for seconds. The sale then knows nothing of the buyer: a repeated request buys a second ' +
+    'time, and the limit per buyer begins anew.\n\n' +
     "What the shop noted with an order stays, and so do events and logs that were written before. Don't name the buyer in " +
     '--reason or --by.',
   options: [

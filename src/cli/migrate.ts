@@ -11,8 +11,8 @@ export const migrate: CommandSpec = {
   summary: "bring the database's tables up to this version",
   details:
     'A node does the same when it starts, if its Postgres user may create tables; if not, run this as the owner of the ' +
-    'tables before you start the node. All pending files are applied in one transaction, or none is. Then this builds the ' +
-    'indexes that a node leaves out where the table is large, and counts the orders of older sales; nodes sell meanwhile.',
+    'tables before you start the node. All pending migrations are applied in one transaction, or none is. Then the command builds ' +
+    'the indexes that a node leaves out where the table is large, and counts the orders of older sales; nodes sell meanwhile.',
   options: [
     new Option(
       '--grant-to <role>',

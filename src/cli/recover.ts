@@ -24,8 +24,8 @@ export const recover: CommandSpec = {
     'saved first. Buyers wait meanwhile. It lists the accepted orders that were lost, as far as the nodes remember them.\n\n' +
     '--adopt, without a sale, marks the Redis and the database of these settings as belonging together, even if their own ' +
     'marks say otherwise. Use it after the database was created again or KEY_PREFIX was changed, and stop all nodes ' +
-    'first. A sale in that Redis that has the id of a sale in this database but is another sale is removed, together ' +
-    'with its logs. The nodes rebuild the sales when they start.',
+    'first. If that Redis holds another sale under the id of a sale in this database, the other sale and its logs are removed ' +
+    'from Redis. The nodes rebuild the sales when they start.',
   options: [new Option('--adopt', 'make these stores belong together, and recover nothing'), YES_OPTION],
   settings: SALE_SETTINGS,
   defaults: QUIET,
@@ -80,7 +80,7 @@ function toldOfAdoption(config: Config): string[] {
   return [
     `The stock: ${REDIS_URL ?? 'in each node, without Redis'}, KEY_PREFIX ${config.keyPrefix}`,
     `The orders: ${DATABASE_URL ?? `PGlite in ${config.dataDir}`}`,
-    'A sale in that Redis that has the id of a sale in this database, but is another sale, is removed with its logs.',
+    'If that Redis holds another sale under the id of a sale in this database, the other sale and its logs are removed from Redis.',
     'All nodes that use either of them must have stopped.',
   ];
 }

@@ -32,7 +32,7 @@ import { curlSession, drawSession } from './session.ts';
 import { settle } from './settle.ts';
 
 const ownDataDir = demoDataDir();
-/** Without a terminal, a line says so often how the queue stands. */
+/** Without a terminal, a line says how the queue stands, once in this time. */
 const LINE_EVERY_MS = 10_000;
 
 export const demo: CommandSpec = {
@@ -41,10 +41,10 @@ export const demo: CommandSpec = {
   details:
     'Starts a node on free ports and asks it for more units than there are. The node uses REDIS_URL and DATABASE_URL ' +
     'if they are set; otherwise it keeps everything in this process. Exit code 0 only if, by the orders in Postgres, ' +
-    'exactly the stock was sold, each unit to another buyer. At a terminal it begins with a picture of a stock that falls.\n\n' +
+    'exactly the stock was sold, each unit to a different buyer. At a terminal it begins with a picture of a stock that falls.\n\n' +
     'With --queue it shows a sale with a queue instead, for about a minute: a crowd waits in the lobby, the sale opens, places move ' +
     'on, and offers are accepted, given back or lapse. It prints the address of a page on which you can take a place yourself; if you ' +
-    'open the page, the demo stays until Ctrl-C. --stock, --segments, --buyers (here 200) and --seed mean the same.',
+    'open the page, the demo stays until Ctrl-C. --stock, --segments, --buyers (default 200 with --queue) and --seed mean the same.',
   options: [
     ...scenarioOptions,
     ...queueOptions,

@@ -74,8 +74,8 @@ const handOutOffers = offerCommand({
   name: 'hand-out <sale>',
   summary: 'make a given number of offers, while the offers of a queue are stopped',
   details:
-    'The next places get so many offers as soon as units are free, and then the offers stop again. The number replaces what is ' +
-    'left of an earlier one, and 0 takes that back.',
+    'This number of offers goes to the next places as soon as units are free. Then the offers stop again. The number replaces what ' +
+    'is left of an earlier one, and 0 takes that back.',
   options: [new Option('--offers <n>', 'how many (required)')],
   examples: ['stockade queue hand-out tickets --offers 100 --reason "a first group"'],
   change: ({ offers }) => ({ action: 'hand-out', offers: numberOrText(offers) }),

@@ -17,7 +17,7 @@ export const listPlaces: CommandSpec = {
   summary: 'list the places of a queue, page by page, or those of one buyer',
   details:
     'Pages are in the order of the numbers, which is the order in which places were given. With --buyer it lists the places of ' +
-    'that buyer, the newest first, and says how many wait ahead of it, in the order in which they are served.',
+    'that buyer, the newest first. For a place that waits, it also says how many waiting places are served before it.',
   options: [
     new Option('--buyer <id>', 'the places of this buyer'),
     new Option('--state <state>', `only places that are ${PLACE_STATES.join(', ')}`),

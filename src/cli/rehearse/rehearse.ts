@@ -67,10 +67,10 @@ export const rehearse: CommandSpec = {
   details:
     'Checks what doctor checks, starts nodes of its own on free ports with your settings, creates a sale that nobody hears ' +
     'of (no events, no webhook), sends it a crowd, and compares every answer with the orders in Postgres. At the end it deletes ' +
-    'the sale with its orders. The requests come when they are due, however slow the answers are, and an answer’s time counts ' +
-    'from then.\n\n' +
+    'the sale with its orders. Each request is sent when it is due, however slow the answers are. The time of its answer counts ' +
+    'from the moment at which it was due.\n\n' +
     'Without REDIS_URL and DATABASE_URL everything runs in one process with embedded stores. With --url the crowd goes to nodes ' +
-    'or a gateway that run already; then OPS_URL and OPS_TOKEN, or the stores, are needed to create the sale. It needs --yes if the ' +
+    'or a gateway that run already; then OPS_URL and OPS_TOKEN, or the stores, are needed to create the sale. Give --yes if the ' +
     'stores are not on this machine, or if other sales are open: the crowd loads them.\n\n' +
     'Exit code 0: go. 3: no-go. If it is killed, the next rehearsal, or --clean, removes what it has left.',
   options: planOptions,

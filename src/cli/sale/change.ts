@@ -143,8 +143,8 @@ const editSale = changeCommand({
   summary: 'change title, limit per buyer, price, metadata or time to pay, while the sale sells',
   details:
     'An empty value removes a price, currency or time to pay. A new time to pay applies to orders that are committed ' +
-    'afterwards. The limit per buyer can only be raised: buyers may hold as many units as it is already. So this asks ' +
-    'before it is raised.',
+    'afterwards. The limit per buyer can only be raised, because buyers may already hold as many units as it allows. So the ' +
+    'command asks before it raises the limit.',
   options: [
     new Option('--title <text>', 'name of the item, one line'),
     new Option('--per-buyer-limit <n>', 'units that one buyer may have; not less than now'),

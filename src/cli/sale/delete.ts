@@ -31,7 +31,7 @@ export const deleteSale: CommandSpec = {
   summary: 'delete an archived sale for good, with its ledger and its orders',
   details:
     'A sale that has orders is deleted only with both --with-orders and --export: all its orders are written to that file ' +
-    'first, as by `stockade order export` in NDJSON, and none is deleted that is not in it. Nothing is written if the deletion ' +
+    'first, as by `stockade order export` in NDJSON, and only orders in that file are deleted. Nothing is written if the deletion ' +
     'would be refused. A file that exists is never ' +
     'changed: it must have exactly these orders already, as after an attempt that failed. ' +
     'If the command is interrupted while orders are being deleted, nodes go on; the same command shows how far they are.',
@@ -190,8 +190,8 @@ async function follow(operations: DeleteOperations, begun: Deletion): Promise<De
 const notDeleted = (saleId: string, done: number, orders: number, cause: unknown) =>
   new StockadeError(
     'not_deleted',
-    `${number(done)} of ${number(orders)} orders of ${saleId} are deleted, and for ${STALLED_MS / 1_000} s no more were: ` +
-      'nodes go on with it; to look how far they are, repeat the command',
+    `${number(done)} of ${number(orders)} orders of ${saleId} are deleted, and none in the last ${STALLED_MS / 1_000} s: ` +
+      'nodes continue the deletion; repeat the command to see how far it is',
     { cause },
   );
 

@@ -16,9 +16,9 @@ export const saleQueue: CommandSpec = {
   summary: 'turn the queue of a sale on or off, or change how it works',
   details:
     'With a queue, buyers ask for a place, and free units go to the places in their order, as offers. Nobody buys without an ' +
-    'offer, so the pages of the shop must be made for it. All of it takes effect at once, also while the sale sells. A flag ' +
+    'offer, so the pages of the shop must support a queue. Changes take effect at once, also while the sale sells. A flag ' +
     'that is left out stays as it is. `stockade queue` shows the queue, and stops and paces its offers. Turning it off asks ' +
-    'first: units that are sold past the queue do not come back to it.',
+    'first: units that are then sold without the queue do not come back to it.',
   options: [...QUEUE_OPTIONS, ...AUTHOR_OPTIONS, YES_OPTION],
   settings: SALE_SETTINGS,
   defaults: QUIET,

@@ -28,8 +28,8 @@ export const top: CommandSpec = {
   name: 'top',
   summary: 'show sales, orders and refusals per second, and the lag of sync, each second',
   details:
-    'Shows what the console shows, and needs a running node as it does. Requests, orders, refusals and the lag are those ' +
-    'of that node; the figures of a sale are those of the whole shop. `q` or Ctrl-C leaves it. Without a terminal, or ' +
+    'Shows what the console shows. Like the console, it needs a running node. Requests, orders, refusals and the lag are those ' +
+    'of that node; the figures of a sale are those of the whole shop. `q` or Ctrl-C ends it. Without a terminal, or ' +
     'with --once, it prints one picture after a second, because a rate needs two readings. ' +
     'With --json it prints an object for each picture.',
   options: [

@@ -37,7 +37,7 @@ export type NewSale = {
   readonly queue?: 'off' | 'fifo' | 'draw' | undefined;
   /** How long an offer can be accepted */
   readonly offerSeconds?: number | undefined;
-  /** A buyer that is not heard of for so long is absent; 0: nobody ever is */
+  /** A buyer that is not heard of for this time is absent; 0: nobody ever is */
   readonly presenceSeconds?: number | undefined;
   /** Places behind the head at most */
   readonly maxWaiting?: number | undefined;
@@ -75,7 +75,7 @@ export type SaleChange = {
   readonly queue?: 'off' | 'fifo' | 'draw' | undefined;
   /** How long an offer can be accepted */
   readonly offerSeconds?: number | undefined;
-  /** A buyer that is not heard of for so long is absent; 0: nobody ever is */
+  /** A buyer that is not heard of for this time is absent; 0: nobody ever is */
   readonly presenceSeconds?: number | undefined;
   /** Places behind the head at most */
   readonly maxWaiting?: number | undefined;
@@ -117,7 +117,7 @@ export type Sale = {
   readonly queue?: 'fifo' | 'draw' | undefined;
   /** How long an offer can be accepted */
   readonly offerSeconds?: number | undefined;
-  /** A buyer that is not heard of for so long is absent; 0: nobody ever is */
+  /** A buyer that is not heard of for this time is absent; 0: nobody ever is */
   readonly presenceSeconds?: number | undefined;
   /** Places behind the head at most */
   readonly maxWaiting?: number | undefined;

@@ -31,7 +31,7 @@ export const buyersSettings: SettingTable<BuyersSettings> = {
     fallback: false,
     fallbackText: '0',
     description:
-      '1: only a gateway that sets `X-Buyer-Id` can reach `HOST`. Then `HOST` need not be the loopback. Also needed for a gateway on the same machine that passes on the shop’s `Host`: without it, a request whose `Host` is not the loopback is refused.',
+      '1: only a gateway that sets `X-Buyer-Id` can reach `HOST`. Then `HOST` need not be the loopback. Also needed for a gateway on the same machine that forwards the shop’s `Host` header: without it, a request is refused if its `Host` does not name the loopback.',
   },
   jwtSecret: {
     env: 'JWT_SECRET',

@@ -78,7 +78,7 @@ function answerTo(verdict: Accepted['verdict'], offer: TokenOffer, { saleId }: P
 
 function otherQuantity({ quantity }: TokenOffer): OfferAnswer {
   return refused('invalid_request', {
-    detail: `quantity must be ${quantity}: the offer is for so many units, all of them or none`,
+    detail: `quantity must be ${quantity}: the offer is for this number of units, all of them or none`,
   });
 }
 

@@ -12,7 +12,7 @@ export function watchHead(log: Log, registry: Registry): HeadEvents {
   });
   const units = new Counter({
     name: 'stockade_queue_offered_units_total',
-    help: 'Units in those offers',
+    help: 'Units of the offers that were made to places of queues',
     registers,
   });
   const passed = new Counter({
@@ -28,7 +28,7 @@ export function watchHead(log: Log, registry: Registry): HeadEvents {
   });
   const failures = new Counter({
     name: 'stockade_queue_failures_total',
-    help: 'Times that the head could make no offers, in one sale or in all',
+    help: 'Times that the head of the queues could make no offers, in one sale or in all',
     registers,
   });
   return {
@@ -53,7 +53,7 @@ export function watchHead(log: Log, registry: Registry): HeadEvents {
     },
     crashed({ error, retryMs }) {
       failures.inc();
-      log.error({ err: error, retryMs }, 'the head of the queues failed and restarts');
+      log.error({ err: error, retryMs }, 'the head of the queues failed and will start again');
     },
   };
 }

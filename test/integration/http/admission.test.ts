@@ -340,7 +340,7 @@ describe('rate limits', () => {
 
   if (isRelease) {
     test.skipIf(own === undefined)(
-      'an address may open so many connections, and the loopback any number',
+      'an address may open a limited number of connections, and the loopback any number',
       async () => {
         const env = {
           ...{ HOST: '0.0.0.0', TRUST_BUYER_HEADER: '1', WORKERS: '2' },

@@ -38,7 +38,7 @@ const collect = (value: string, before: readonly string[] = []) => [...before, v
 export const planOptions = [
   new Option('--buyers <n>', `different buyers (default: ${DEFAULTS.buyers})`),
   new Option('--rate <n>', `requests a second at the highest (default: ${DEFAULTS.rate})`),
-  new Option('--for <seconds>', `how long they come (default: ${DEFAULTS.for})`),
+  new Option('--for <seconds>', `how long requests come (default: ${DEFAULTS.for})`),
   new Option(
     '--arrivals <shape>',
     'steady: the rate all the time. rush: for a fifth of the time, then it falls to a tenth. waves: the rate ' +
@@ -50,7 +50,7 @@ export const planOptions = [
   new Option('--nodes <n>', `nodes that the rehearsal starts (default: ${DEFAULTS.nodes})`),
   new Option(
     '--url <url>',
-    'a running node or gateway for the crowd, instead of own nodes; again for more',
+    'a running node or gateway for the crowd, instead of own nodes; may be given several times',
   ).argParser(collect),
   new Option('--report <file>', 'write the report to this file, as a page for a browser'),
   new Option('--kill-node', 'start one node more, and kill it in mid-rush'),

@@ -177,7 +177,7 @@ describe.each([
     });
 
   it.each([[[]], [['indexscan', 'bitmapscan']], [['seqscan', 'sort']]])(
-    'ends the orders that are overdue longest, at most so many (without %j)',
+    'ends at most the given number of orders, the longest overdue first (without %j)',
     async (without) => {
       const orders = [due(21, -3), due(22, -5), due(23, -1), due(24, -4), due(25, -2)];
       const { returned, written, events } = await expire({ orders }, 2, without);

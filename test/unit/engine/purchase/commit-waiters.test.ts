@@ -223,7 +223,7 @@ describe('a watermark that names its entries', () => {
     expect(codesOf(purchases)).toEqual(['committed', 'committed']);
   });
 
-  it('makes purchases be checked whose number it gives to another entry, whether it comes before or after them', () => {
+  it('has a purchase checked if it gives the number of its entry to another entry, before or after the purchase comes', () => {
     const before = inEntry(2, 'mine');
     add(before);
     name(2, ['a', 'b']);
@@ -242,7 +242,7 @@ describe('a watermark that names its entries', () => {
     expect(toCheck).toEqual([lost]);
   });
 
-  it('makes a repeated purchase be checked once when it passes its entry, and not if it had passed it before', () => {
+  it('has a repeated purchase checked once when it passes its entry, and not at all if it had passed the entry before', () => {
     const repeated = inEntry(2, '');
     add(repeated);
     name(2, ['a', 'b']);
@@ -253,7 +253,7 @@ describe('a watermark that names its entries', () => {
     expect(waiters.drain()).toEqual([repeated]);
   });
 
-  it('makes the record be read once more, and no more often, if it came before the record that names the order', () => {
+  it('has the record read exactly once more if it came before the record that names the order', () => {
     name(5, ['a']);
     const replayed = taken(5, { entry: '' });
     add(replayed);

@@ -36,7 +36,7 @@ describe('levelDown', () => {
     expect(levelDown(parts, units)).toEqual(taken);
   });
 
-  it('takes so many units from the largest that no part that gives ends more than one below another', () => {
+  it('leaves no part that has given units more than one unit below another part', () => {
     const parts = fc.array(fc.nat({ max: 50 }), { minLength: 1, maxLength: 8 });
     fc.assert(
       fc.property(parts, fc.nat({ max: 500 }), (before, units) => {

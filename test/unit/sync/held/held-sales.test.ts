@@ -215,7 +215,7 @@ describe('handed over are', () => {
   });
 });
 
-test('sales take turns: so many logs are read, and of each sale its other logs next', async () => {
+test('sales take turns: at most the given number of logs is read, and the other logs of a sale are read next', async () => {
   await take('a', 'b');
   const next = (most: number) => sales.takeGrown(most).map(({ saleId, segment }) => `${saleId}${segment}`);
   expect(next(3)).toEqual(['a0', 'a1', 'b0']);

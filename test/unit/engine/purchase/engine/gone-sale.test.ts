@@ -74,7 +74,7 @@ describe('a sale that is gone', () => {
     expect(codes(anna)).toEqual(['ended']);
   });
 
-  it('has a purchase in flight, whose segment is gone, wait for its deadline: it may be a loss that is mended', async () => {
+  it('lets a purchase in flight whose segment is gone wait until its deadline: the loss may be repaired', async () => {
     const anna = buy();
     const ask = await takes.next();
     listener.gone('sale');

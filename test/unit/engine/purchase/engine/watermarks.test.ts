@@ -122,7 +122,7 @@ describe('a watermark that names another entry under the same number', () => {
     expect(anna.told).toEqual([{ code: 'committed', orderId: '1001', quantity: 1 }]);
   });
 
-  it('makes that record be read once more, and no more often, if a newer watermark does not name the order either', async () => {
+  it('has that record read exactly once more if a newer watermark does not name the order either', async () => {
     const reads: { answer(found: Recall): void; fail(error: Error): void }[] = [];
     answers.recall = () => new Promise((answer, fail) => reads.push({ answer, fail }));
     await nameAnother();
