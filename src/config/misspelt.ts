@@ -5,7 +5,7 @@
 import { distance } from 'fastest-levenshtein';
 import { type SettingName, settingNames, settings } from './settings.ts';
 
-/** Names of other programs differ from short names of settings by as little: `PORT` and `HOST` do from each other. */
+/** Shorter names are not compared: variables of other programs may differ from them by as few letters as `HOST` from `PORT`. */
 const LEAST_CHARACTERS = 6;
 /** From this length on, two mistakes count as one name misspelt, for example two letters in the wrong order. */
 const LONG_NAME = 9;

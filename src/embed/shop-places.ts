@@ -87,7 +87,10 @@ export type AcceptanceOutcome =
  * outcome is `invalid_request`, after `close` it is `unavailable` with a `detail` that says so.
  */
 export interface ShopPlaces {
-  /** Gives the buyer a place, or finds the one that it has. It needs no purchase token, also with `requireToken`. @throws InvalidInput for a member of the wrong type */
+  /**
+   * Gives the buyer a place, or finds the one that it has. The call needs no purchase token, also with `requireToken`.
+   * @throws InvalidInput for a member of the wrong type
+   */
   join(place: NewPlace): Promise<PlaceOutcome>;
   /**
    * How the place stands. Call it every few seconds for each buyer who waits: a buyer of whom nothing is heard for

@@ -122,8 +122,10 @@ export interface ChangeAuthor {
 }
 
 /**
- * What operators do with sales. Each method rejects with UnknownSale if the sale does not exist, and with StoresAway or
- * OperationTimedOut if a store does not answer. Then a change may have been made: check that before you repeat it.
+ * What operators do with sales. Each method rejects with UnknownSale if the sale does not exist, with StoresAway if a store does not
+ * answer, with OperationTimedOut after 40 s (`verify` and `delete`: 10 minutes) although the stores answer, and with MetRebuild if the
+ * sale is being rebuilt. The code of these last three is `unavailable`. After each of them a change may have been made: check that
+ * before you repeat it.
  */
 export interface ShopSales {
   /** @throws InvalidInput with all faults at once, SaleExists, SaleDeleting */
@@ -156,8 +158,8 @@ export interface ShopSales {
 
 /**
  * Changes of orders after their purchase. They may be repeated: a repeated change gets the same answer as the first. They do
- * not check the buyer: compare `order.buyerId` before you let a buyer change an order. Each method rejects with StoresAway or
- * OperationTimedOut if a store does not answer.
+ * not check the buyer: compare `order.buyerId` before you let a buyer change an order. Each method rejects with StoresAway if
+ * a store does not answer, and with OperationTimedOut after 40 s although the stores answer.
  */
 export interface ShopOrders {
   show(orderId: string): Promise<OrderOutcome>;
@@ -176,7 +178,10 @@ export interface ShopOrders {
   redeem(orderId: string, by?: ChangeAuthor): Promise<OrderOutcome>;
   /** Records that the money of a paid order was paid back; its units go back for sale. @throws InvalidInput */
   refund(orderId: string, by?: ChangeAuthor): Promise<OrderOutcome>;
-  /** Notes the shop's own reference (one line, at most 200 characters) or metadata (at most 4,096 bytes) with the order. @throws InvalidInput */
+  /**
+   * Notes the shop's own reference (one line, at most 200 characters) or metadata (at most 4,096 bytes) with the order.
+   * @throws InvalidInput
+   */
   edit(orderId: string, edit: OrderEdit, by?: ChangeAuthor): Promise<OrderOutcome>;
   /** Orders that were paid too late and have to be refunded, at most 1,000. @param saleId if absent, of all sales */
   refundsDue(saleId?: string): Promise<Order[]>;
@@ -222,8 +227,9 @@ export interface NewErasure {
 
 export interface ShopBuyers {
   /**
-   * Replaces a buyer's id by a pseudonym, for good. Neither the actor nor the reason in `by` may name the buyer. May be repeated. Rejects with
-   * StoresAway or OperationTimedOut if a store does not answer. @throws InvalidInput, UnknownSale
+   * Replaces a buyer's id by a pseudonym, for good. Neither the actor nor the reason in `by` may name the buyer. May be repeated.
+   * Rejects with StoresAway if a store does not answer, and with OperationTimedOut after 40 s although the stores answer.
+   * @throws InvalidInput, UnknownSale
    */
   erase(erasure: NewErasure, by?: ChangeAuthor): Promise<ErasureReport>;
 }

@@ -4,7 +4,7 @@ import { rest } from './rest.ts';
 export interface RoundsOptions {
   /** The pause between two rounds, in milliseconds. */
   readonly everyMs: number;
-  /** Whether that time is from the beginning of one round to that of the next. A round that takes longer is followed by the next one at once. */
+  /** `everyMs` is from the beginning of one round to that of the next. After a round that takes longer, the next begins at once. */
   readonly isSteady?: boolean;
   /** Whether there is a pause before the first round, too. */
   readonly beginsWithPause?: boolean;

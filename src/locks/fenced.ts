@@ -8,8 +8,8 @@ import { readFileSync } from 'node:fs';
 const FENCED = readFileSync(new URL('./lua/fenced.lua', import.meta.url), 'utf8');
 
 /**
- * Wraps a script in a check of the fencing token. It takes one more key, `fenceKey`, and one more argument, the
- * token, both in front.
+ * Wraps a script in a check of the fencing token. The wrapped script takes one more key, `fenceKey`, and one more argument, the token,
+ * both in front. If the token is not the newest, it does nothing and replies with an error that begins with `FENCED`.
  */
 export function fenced(lua: string): string {
   return FENCED.replace('--the script', () => lua);

@@ -1,4 +1,7 @@
-/** Sends events to the shop's webhook by HTTP POST requests, signed as Standard Webhooks has it. docs/events.md describes them for receivers. */
+/**
+ * Sends events to the shop's webhook by HTTP POST requests, signed as Standard Webhooks specifies. docs/events.md describes them for
+ * receivers.
+ */
 import { createHash, createHmac } from 'node:crypto';
 import { Agent, type Dispatcher } from 'undici';
 import { webhookKey } from '../config/values/webhook-secret.ts';

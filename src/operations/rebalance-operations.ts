@@ -5,8 +5,9 @@ export interface RebalanceReport {
   readonly saleId: string;
   /** Nothing was moved: `moves` and `after` show the result if no purchases came meanwhile. */
   readonly dryRun: boolean;
-  /** Units left, by segment. */
+  /** Units left before the moves, by segment. */
   readonly before: readonly number[];
+  /** Units left after the moves, by segment. */
   readonly after: readonly number[];
   readonly moves: readonly Move[];
 }

@@ -17,7 +17,7 @@ export interface SaleStatus extends SaleJson {
   readonly generation: number;
   /** Units that operators have added since the sale's creation, minus units that they have withdrawn. */
   readonly movedUnits: number;
-  /** Orders and units that are committed in Postgres and neither cancelled nor refunded. */
+  /** Live orders in Postgres, and their units: those that are not cancelled, expired, refunded or rejected. */
   readonly committedOrders: number;
   readonly committedUnits: number;
 }

@@ -71,6 +71,8 @@ export interface VerifyReport {
   readonly rejectedOrders: number;
   /** Lower bound of accepted orders that the backend has lost: they are in neither store (`recover` names them). */
   readonly lostOrders: number;
+  /** Live orders in Postgres: those that are not cancelled, expired, refunded or rejected. */
   readonly committedOrders: number;
+  /** Buyers of live orders. */
   readonly distinctBuyers: number;
 }

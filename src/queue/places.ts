@@ -175,8 +175,8 @@ export async function leaveQueue(
 }
 
 /**
- * Ends places that wait, because their turn has come and their buyers are absent. Postgres compares that once more: the statement may come late,
- * when a buyer is back, or when the ranks are others.
+ * Ends places that wait, because their turn has come and their buyers are absent. Postgres checks both once more: the statement may come
+ * late, when a buyer is back or the ranks have changed.
  * @returns how many have left
  */
 export async function passOverAbsent(
@@ -198,9 +198,9 @@ export async function passOverAbsent(
 }
 
 /**
- * Ends places that wait, because their turn has come and their buyers may not hold as many units more. Postgres decides that: the
- * backend may still count units of an order that has ended, or that will be refused because its place was left. None leaves if the ranks are
- * others by now.
+ * Ends places that wait, because their turn has come and their buyers may not hold the units in addition. Postgres decides that:
+ * the backend may still count units of an order that has ended, or that will be refused because its place was left. None leaves if the
+ * ranks have changed since.
  * @returns the numbers of the places that have left
  */
 export async function passOverLimited(

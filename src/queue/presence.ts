@@ -30,8 +30,8 @@ const COUNTS = countsIn(PERIOD);
 const isOldMark = (seconds: string) => `since < now() - 2 * ${seconds} * interval '1 second'`;
 
 /**
- * Whether the place of the row `p` is absent now, as SQL. The one who asks has read the bits before. It may have been frozen since, and the
- * buyer may have come back.
+ * Whether the place of the row `p` is absent now, as SQL. The process that asks has read the bits before. It may have been frozen since,
+ * and the buyer may have come back.
  */
 export const IS_ABSENT = `EXISTS (SELECT 1 FROM sales s JOIN queue_presence m ON m.sale_id = s.id AND m.period = ${MARK}
     WHERE s.id = p.sale_id AND s.presence_seconds > 0 AND m.${isOldMark('s.presence_seconds')}
@@ -129,8 +129,8 @@ export function readPresent(db: Database, saleId: string, presenceSeconds: numbe
 }
 
 /**
- * As `readPresent`, for the head. Removes the mark if no head has told how the queue stands for a whole period, or if Postgres' clock was set
- * by as much: then perhaps nobody could be heard of. One statement, so that bits and silence are judged at the same instant.
+ * As `readPresent`, for the head. Removes the mark if for a whole period no head has told how the queue stands, or if Postgres' clock was
+ * set by a period: then perhaps nobody could be heard of. One statement, so that bits and silence are judged at the same instant.
  * @param presenceSeconds at least 1
  */
 export function judgePresent(db: Database, saleId: string, presenceSeconds: number): Promise<PresentPlaces> {
@@ -171,8 +171,8 @@ async function read(
 }
 
 /**
- * Writes the mark if it is missing, and deletes the bits that do not count. Does nothing if the sale has another `presenceSeconds` by now: under
- * the old one, all bits of the new periods would seem not to count.
+ * Writes the mark if it is missing, and deletes the bits that do not count. Does nothing if the sale has another `presenceSeconds`
+ * by now: judged by the old value, no bit of the new periods would count.
  * @param presenceSeconds at least 1
  */
 export async function tidyPresence(db: Database, saleId: string, presenceSeconds: number): Promise<void> {

@@ -66,7 +66,10 @@ interface RawQueue {
   drawn_at: Date | null;
 }
 
-/** Offers up to this many ranks behind the head are always possible, so no reach is stored for them. One round makes no more (head/head.ts). */
+/**
+ * Offers up to this many ranks behind the head are always possible, so no reach is stored for them. One round makes no more offers than
+ * this (head/head.ts).
+ */
 export const NEAR_RANKS = 2_048;
 
 const optional = (value: string | number | null) => (value === null ? undefined : Number(value));
@@ -75,8 +78,8 @@ const optional = (value: string | number | null) => (value === null ? undefined 
 export const REPORT = '(extract(epoch FROM told_at) * 1000000)::bigint::text';
 
 /**
- * Whether a row of `queues` is the queue that was read, with the same ranks, as SQL. If its places were drawn since, or the sale was deleted
- * and made again, what a head has found out is of other places. Bindings: `sameQueue`.
+ * Whether a row of `queues` is the queue that was read, with the same ranks, as SQL. If its places were drawn since, or the sale was
+ * deleted and made again, what a head has found out is about other places. Bindings: `sameQueue`.
  */
 export const IS_SAME_QUEUE = 'sale_id = ? AND seed = ? AND entries_hash IS NOT DISTINCT FROM ?';
 

@@ -13,8 +13,8 @@
  *
  * The next generation may have another number of segments. Those beyond the new number are surplus. They are removed
  * (cleared) once they are salvaged, before anything is loaded. If one is there later, the backend has gone back to before that, and the
- * segment may have sold: then the sale is not published, and the next rebuild salvages the segment. So a rebuild freezes and salvages whatever segments
- * the backend has, of whatever generation, besides those that Postgres and the backend's record name.
+ * segment may have sold: then the sale is not published, and the next rebuild salvages the segment. So a rebuild freezes and salvages
+ * whatever segments the backend has, of whatever generation, besides those that Postgres and the backend's record name.
  */
 import { isDeepStrictEqual } from 'node:util';
 import type { Knex } from 'knex';

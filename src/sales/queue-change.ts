@@ -55,7 +55,10 @@ export async function changeQueue(
   return { action: 'queue', detail: { from: noted(sale.queue), to: noted(after) } };
 }
 
-/** Refuses `draw` after the window has opened or offers were made, and `fifo` after the draw: buyers were told their order, and are served in it. */
+/**
+ * Refuses `draw` after the window has opened or offers were made, and `fifo` after the draw: buyers were told their order, and must be
+ * served in it.
+ */
 async function refuseLateDraw(trx: Knex, saleId: string, order: string): Promise<void> {
   const [row] = await rows<{ has_begun: boolean; has_offered: boolean; has_drawn: boolean }>(
     trx,

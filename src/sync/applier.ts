@@ -31,7 +31,7 @@ import type { SyncStores } from './held/sync-stores.ts';
 const MAX_UNDER_WAY = 2;
 /** A batch is large if it has this share of the orders that a batch may have. */
 const LARGE_SHARE = 1 / 20;
-/** So many orders are a large batch in any case. */
+/** A batch of at least this many orders is large in any case. */
 const LARGE_ORDERS = 200;
 /** After this time, a small batch lets the next one start beside it, in milliseconds. A commit seldom takes as long. */
 const ALONE_MS = 20;

@@ -15,7 +15,10 @@ export interface Look {
   /** Why the record can't be read. */
   readonly recordFault?: string;
   readonly segments: readonly SegmentAudit[];
-  /** What Postgres had marked as given to the segments just before they were read; `undefined`: it is archived, or was rebuilt meanwhile. */
+  /**
+   * What Postgres had marked as given to the segments just before they were read; `undefined`: the sale is archived, or was rebuilt
+   * meanwhile.
+   */
   readonly given: UnitCounts | undefined;
   /** Counts of logs that were not trimmed meanwhile. */
   readonly logs: readonly LogCount[];

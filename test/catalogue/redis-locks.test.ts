@@ -15,7 +15,7 @@ import { byId, Lab, tally } from './lab.ts';
 const BEYOND_TTL_MS = WATCHDOG_TTL_MS + 1_000;
 const lockOf = (lab: Lab) => `${lab.stores.keyPrefix}{sale}:lock`;
 
-describe('two buyers for the last unit, on the given number of nodes', () => {
+describe('two buyers for the last unit, on one node or two', () => {
   const soldTwice = { atOnce: 2, outcomes: { sold: 2 }, sold: 2, left: 0 };
   const soldOnce = { atOnce: 1, outcomes: { sold: 1, sold_out: 1 }, sold: 1, left: 0 };
 

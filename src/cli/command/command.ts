@@ -82,7 +82,7 @@ export function addCommand(parent: Command, spec: CommandSpec, { env, finished }
   });
 }
 
-/** A node would say that it has no such route. @throws UsageError */
+/** Refuses an empty argument, for which a node would answer that it has no such route. @throws UsageError */
 function refuseEmpty({ registeredArguments, processedArgs }: Command): void {
   const empty = registeredArguments.find((_, i) => processedArgs[i] === '');
   if (empty)

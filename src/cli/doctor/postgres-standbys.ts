@@ -1,4 +1,4 @@
-/** How far the standbys of Postgres are behind it. After a failover to one, orders answered `201` are lost that it does not have. */
+/** How far the standbys of Postgres are behind it. A failover to a standby loses the orders answered `201` that it does not have. */
 import type pg from 'pg';
 import { type Check, checksOf } from './check.ts';
 

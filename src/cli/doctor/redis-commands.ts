@@ -40,7 +40,7 @@ const TRIALS: readonly (readonly [command: string, ...words: string[]])[] = [
   ['time'],
 ];
 
-/** In a script, as most of a node's commands: each is tried, whatever has become of those before. */
+/** The commands run in a script, as most commands of a node do. Each one is tried, even if earlier ones were refused. */
 const TRY_ALL = `
 local refused = {}
 for line in string.gmatch(ARGV[1], '[^\\n]+') do

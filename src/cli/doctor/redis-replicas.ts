@@ -1,4 +1,4 @@
-/** How far the replicas of a Redis are behind it. In a failover, orders answered `202` are lost that the replica does not have. */
+/** How far the replicas of a Redis are behind it. A failover to a replica loses the orders answered `202` that it does not have. */
 import { Redis } from 'ioredis';
 import { redisAddress } from '../../redis/redis-address.ts';
 import { type Check, checksOf } from './check.ts';

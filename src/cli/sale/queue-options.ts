@@ -6,7 +6,10 @@ import { numberOrText } from '../command/flags.ts';
 export const QUEUE_OPTIONS = [
   new Option('--queue <order>', 'off, fifo (first come, first served) or draw (shuffled at the start)'),
   new Option('--offer-seconds <n>', 'how long an offer can be accepted (default: 120)'),
-  new Option('--presence-seconds <n>', 'a buyer not heard of for this time is absent; 0: never (default: 60)'),
+  new Option(
+    '--presence-seconds <n>',
+    'a buyer not heard of for this time is absent; 0: never (default: 60)',
+  ),
   new Option('--max-waiting <n>', 'places behind the head at most (default: 1000000)'),
   new Option(
     '--fit <policy>',

@@ -18,7 +18,10 @@ export interface OwnerMark {
    * Whether sales have ever been changed in the backend. This is lost together with the owner's name, or not at all.
    */
   isUsed(): Promise<boolean>;
-  /** The newest generation in which the backend has a record, a tombstone or a segment of the sale; 0 if it has neither record nor tombstone. */
+  /**
+   * The newest generation in which the backend has a record, a tombstone or a segment of the sale; 0 if it has neither record nor
+   * tombstone.
+   */
   newestGeneration(saleId: string): Promise<number>;
   /**
    * Removes a sale with its logs, whatever its generation: it belongs to another database. Nothing tells a new sale with its id from it,

@@ -203,7 +203,10 @@ async function runInside(
   } catch (error) {
     over.abort(error);
     const why = error instanceof Error ? error.message : String(error);
-    throw new NotExecuted(`nothing was taken, because the work under the segment's lock failed: ${why}`, error);
+    throw new NotExecuted(
+      `nothing was taken, because the work under the segment's lock failed: ${why}`,
+      error,
+    );
   } finally {
     lost.removeEventListener('abort', abort);
   }

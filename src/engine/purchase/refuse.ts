@@ -59,7 +59,7 @@ export function judge(
   return { refusal: refusal ?? precheck, isFinal: false, precheck };
 }
 
-/** Whether a purchase that waits for its take is refused when its sale is sold out: it repeats no other, and nothing was sent for it. */
+/** Whether a purchase that waits for its take is refused when its sale is sold out: it has no key, and nothing was sent for it. */
 export function isRefusedWhenSoldOut({ key, isUnsent }: Pick<LivePurchase, 'key' | 'isUnsent'>): boolean {
   return key === '' && isUnsent;
 }

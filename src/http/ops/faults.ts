@@ -28,7 +28,7 @@ export function failure(error: unknown): Reply {
   return problem('unavailable', { detail });
 }
 
-/** Whether the failure behind this answer should be reported to the node's log. Nothing is wrong while other work is under way. */
+/** Whether the failure behind this answer should be reported to the node's log. That other work is under way is no fault. */
 export function isFault(error: unknown, { status }: Reply): boolean {
   return status >= 500 && !(isBusy(error) || error instanceof MetRebuild);
 }

@@ -44,7 +44,10 @@ function metricsOf(registry: Registry) {
       labelNames: ['why'],
       registers,
     }),
-    transferredUnits: counter('stockade_transferred_units_total', 'Units moved by the transfers of stockade_transfers_total'),
+    transferredUnits: counter(
+      'stockade_transferred_units_total',
+      'Units moved by the transfers of stockade_transfers_total',
+    ),
     rebuilds: counter(
       'stockade_rebuilds_total',
       'Times that a sale was loaded into the backend from Postgres',

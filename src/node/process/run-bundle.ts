@@ -1,5 +1,5 @@
 /**
- * Runs a program from its bundle (scripts/bundle.mjs). To compile the bundles would be a third of a start. So each has a code cache
+ * Runs a program from its bundle (scripts/bundle.mjs). To compile the bundles would take a third of a start. So each has a code cache
  * beside it: what V8 makes of it, written when Stockade is built (docs/decisions/0020-bundled-programs.md).
  *
  * V8 takes a cache only if the cache has its own version and flags; otherwise it compiles the bundle. It does not compare the
@@ -37,7 +37,7 @@ function cacheOf(file: string): string {
   return `${file}.cache`;
 }
 
-/** A cache begins with it. */
+/** The digest of a bundle, with which its cache begins. */
 function digest(text: Buffer): Buffer {
   return createHash('sha256').update(BUILT_FOR).update(text).digest();
 }

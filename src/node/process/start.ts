@@ -3,8 +3,9 @@ import type { Log } from './log.ts';
 import { loggedTeardown } from './logged-teardown.ts';
 
 /**
- * Starts a process with its teardown. If the start fails, everything that was started until then is released. If `unlessAsked` ends it,
- * nothing is: by then there are only connections, which end with the process, and to close those to a server that hangs takes seconds.
+ * Starts a process with its teardown. If the start fails, everything that was started until then is released. If `unlessAsked` ends the
+ * start, nothing is released: at that point there are only connections, which end with the process. Closing a connection to a server
+ * that hangs would take seconds.
  */
 export async function startOrRelease<T>(
   log: Log,
@@ -21,8 +22,8 @@ export async function startOrRelease<T>(
 }
 
 /**
- * The result of a part of a start, unless the process is asked to end before it comes. Then the part goes on until the process ends, and
- * its result is discarded.
+ * The result of a part of a start, unless the process is asked to end before the result comes. Then the part goes on until the process
+ * ends, and its result is discarded.
  * @throws the part's error, or the signal's reason
  */
 export async function unlessAsked<T>(signal: AbortSignal | undefined, part: () => Promise<T>): Promise<T> {

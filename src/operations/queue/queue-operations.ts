@@ -52,7 +52,7 @@ export interface QueueStatus {
   readonly counts?: Readonly<Record<PlaceStateName, number>> | undefined;
   /** Units that nobody has. Missing: the head has not told yet. */
   readonly freeUnits?: number | undefined;
-  /** The first rank that nothing can come to, as things are. Missing: none. */
+  /** The first hopeless rank: the places before it could take all units that are free or offered. Missing: none. */
   readonly hopelessFrom?: number | undefined;
   /** Offers that were made so far. */
   readonly offersMade: number;
@@ -127,7 +127,7 @@ export type QueueChange =
   | { readonly action: 'resume' }
   /** Offers in a minute at most; `null`: as many as there are units. */
   | { readonly action: 'pace'; readonly perMinute: number | null }
-  /** So many more offers may be made while they are stopped. It replaces what is left of an earlier number. */
+  /** This number of further offers may be made while offers are stopped. It replaces what is left of an earlier number. */
   | { readonly action: 'hand-out'; readonly offers: number };
 
 export interface QueueOperations {

@@ -2,7 +2,7 @@ import { monotonicMs } from '../../lib/monotonic.ts';
 
 /** What was learned longer ago is not used. */
 const MAX_AGE_MS = 60_000;
-/** Two clocks that are being set right move apart by less: NTP changes the speed of one by 0.05 % at most. */
+/** Two clocks move apart by less than this share of the time: NTP changes the speed of a clock by 0.05 % at most. */
 const DRIFT = 0.001;
 /** PGlite counts whole milliseconds. */
 const RESOLUTION_MS = 1;

@@ -46,8 +46,8 @@ export class OfferRate {
   }
 
   /**
-   * How long until this number of further offers is made. Offers come in bursts, so the error grows from two sides: the rate is known from a
-   * minute only, and what is still to come spreads as what has come did.
+   * How long until this number of further offers is made. Offers come in bursts, so the error has two sources: the rate is known from
+   * one minute only, and the offers to come vary as those of that minute did.
    * @returns `undefined` if too little is known
    */
   until(offers: number): Estimate | undefined {

@@ -121,8 +121,8 @@ export class QueueHead {
   }
 
   /**
-   * Those whose rows nobody has locked at this moment. Buyers who get places lock them too, for some milliseconds: such a sale may be served in
-   * the next round only.
+   * The sales whose rows nobody has locked at this moment. Buyers who get places lock them too, for some milliseconds: such a sale may have
+   * to wait for the next round.
    */
   async #unlockedOf(sales: readonly QueuedSale[]): Promise<QueuedSale[]> {
     const found = await rows<{ id: string }>(

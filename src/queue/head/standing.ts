@@ -28,7 +28,7 @@ export interface Standing {
 }
 
 /**
- * Writes nothing if the ranks are others now, or another head has reported since the queue was read: what it has told is newer. A place that
+ * Writes nothing if the ranks have changed, or if another head has reported since the queue was read. That report is newer: a place that
  * this head found hopeless may have hope again.
  */
 export async function writeStanding(

@@ -1,7 +1,7 @@
 /**
- * What operators do with the offers of a queue: stop them, let them go on, set their pace, hand some out while they are stopped. The
- * head reads it at the beginning of each round (queue/head/head.ts), so the backend has nothing to follow, and the row in the ledger is closed
- * at once. It is one transaction.
+ * What operators do with the offers of a queue: stop them, let them go on, set their pace, hand some out while they are stopped. Each
+ * change is one transaction. The head reads the change at the beginning of its next round (queue/head/head.ts). So the backend has
+ * nothing to apply, and the row in the ledger is closed at once.
  */
 import type { Author } from '../../engine/sale/author.ts';
 import { type QueueChange, WrongQueueState } from '../../operations/queue/queue-operations.ts';

@@ -66,7 +66,7 @@ test('units that were given back may come, also before their segment has them', 
   await head.stop();
 });
 
-test('while everybody counts as present, only those who were heard of take others’ hope', async () => {
+test('while everybody counts as present, only buyers that were heard of make a place behind them hopeless', async () => {
   const { id } = await shop.sell({ stock: 1, ...QUEUE, presenceSeconds: SECONDS });
   await queued(shop, id, ['anna', 'bert', 'carl', 'dora']);
   await heardOf(id, [1, 3, 4]);
@@ -80,7 +80,7 @@ test('while everybody counts as present, only those who were heard of take other
   await sync.stop();
 });
 
-test('those who have bought behind the first place that waits take nobody’s hope', async () => {
+test('buyers who have bought behind the first place that waits make no place hopeless', async () => {
   const { id } = await shop.sell({
     ...{ stock: 4, ...QUEUE, presenceSeconds: SECONDS },
     ...{ fit: 'pass', perBuyerLimit: 5 },

@@ -25,7 +25,7 @@ describe('a sale', () => {
     expect(archive.tell({ ...sale, state: 'closed', archivedAt: 'T' })).toEqual([]);
   });
 
-  test('of whose fields only the limit is final, if it is raised', () => {
+  test('that is edited is asked about only if its limit is raised', () => {
     expect(finalChange({ action: 'edit', title: 'x' })).toBeUndefined();
     const raise = (to: number) => finalChange({ action: 'edit', perBuyerLimit: to })!.tell(sale);
     expect(raise(3)[0]).toBe('A buyer may hold 2 now, 3 after.');

@@ -84,7 +84,7 @@ export interface Person {
 }
 
 const [GIVE_BACK, LET_LAPSE] = [0.25, 0.1];
-/** So many of the crowd come before the window opens. */
+/** This share of the crowd comes before the window opens. */
 const EARLY = 0.6;
 /** Nobody comes in the last part of the lobby, so that a visitor who opens the page sees it complete. */
 const LOBBY_FILLS = 0.8;
@@ -102,7 +102,7 @@ export function peopleOf({ stock, buyers, seed, opensInMs, lateMs, thinksMs }: Q
   });
 }
 
-/** Only the first let an offer lapse, because everybody behind them has to wait for that. */
+/** Only buyers who get one of the first offers let it lapse: everybody behind has to wait for the units of a lapsed offer. */
 function deedOf(drawn: number, isEarly: boolean): Deed {
   if (drawn < GIVE_BACK) return 'gives back';
   return isEarly && drawn < GIVE_BACK + LET_LAPSE ? 'lets it lapse' : 'buys';

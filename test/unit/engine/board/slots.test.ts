@@ -42,7 +42,7 @@ describe('slots of a board', () => {
     expect([slots.take(), slots.take(), slots.used]).toEqual([1, NO_SLOT, 2]);
   });
 
-  it('that a sale without a slot returns are none', async () => {
+  it('are not counted or given out when a sale without a slot leaves', async () => {
     slots.release(NO_SLOT, Promise.resolve());
     await settledTurns();
     expect([slots.take(), slots.used]).toEqual([0, 1]);

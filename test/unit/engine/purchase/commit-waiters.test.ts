@@ -242,7 +242,7 @@ describe('a watermark that names its entries', () => {
     expect(toCheck).toEqual([lost]);
   });
 
-  it('has a repeated purchase checked once when it passes its entry, and not at all if it had passed the entry before', () => {
+  it('has a repeated purchase checked once when it passes its entry, and not again when the record still has the order', () => {
     const repeated = inEntry(2, '');
     add(repeated);
     name(2, ['a', 'b']);

@@ -8,7 +8,7 @@ const record = {
   state: 'open',
 } as unknown as SaleRecord;
 
-test('a look that ends after the stop reads no queue again and again, in a process that may go on', async () => {
+test('a look after the stop is refused, and reads nothing from then on', async () => {
   const reads: string[] = [];
   const queue = new BuyersQueue({
     db: { raw: async (statement: string) => void reads.push(statement) } as unknown as Database,
