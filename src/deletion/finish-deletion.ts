@@ -93,7 +93,7 @@ async function deleteOrderPage(
   return page.at(-1)?.id;
 }
 
-/** There may be as many as orders that a Redis has lost. */
+/** There may be one for each order that a Redis has lost. */
 const LOST_ORDERS = `DELETE FROM lost_orders WHERE order_id = ANY (ARRAY(
   SELECT order_id FROM lost_orders WHERE sale_id = ? AND ${GOES_ON} LIMIT ?)) RETURNING 1`;
 /** There may be as many as people came. */

@@ -122,10 +122,14 @@ export interface ChangeAuthor {
 }
 
 /**
- * What operators do with sales. Each method rejects with UnknownSale if the sale does not exist, with StoresAway if a store does not
- * answer, with OperationTimedOut after 40 s (`verify` and `delete`: 10 minutes) although the stores answer, and with MetRebuild if the
- * sale is being rebuilt. The code of these last three is `unavailable`. After each of them a change may have been made: check that
- * before you repeat it.
+ * What operators do with sales. Besides the errors named below, each method may reject with
+ *
+ * - UnknownSale: there is no such sale
+ * - StoresAway: a store does not answer
+ * - OperationTimedOut: it took longer than 40 s (`verify` and `delete`: 10 minutes), although the stores answer
+ * - MetRebuild: the sale is being rebuilt
+ *
+ * After each of the last three, whose code is `unavailable`, a change may have been made: check that before you repeat it.
  */
 export interface ShopSales {
   /** @throws InvalidInput with all faults at once, SaleExists, SaleDeleting */

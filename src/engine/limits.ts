@@ -22,7 +22,7 @@ export const MAX_BATCH_ORDERS = 256;
 /** A draft that is not loaded expires after this time. It is longer than it takes to write the largest draft. */
 export const DRAFT_KEPT_MS = 3_600_000;
 /**
- * How long the tombstone of an archived sale refuses late publications. It can't refuse that of a rebuild that stalls for longer.
+ * How long the tombstone of an archived sale refuses late publications. If a rebuild stalls for longer, its publication is not refused.
  */
 export const TOMBSTONE_KEPT_MS = 86_400_000;
 /** Sorts after every buyer id. */

@@ -24,7 +24,7 @@ export interface RecoveryReport {
   /** Salvaged orders that Postgres has refused. */
   readonly rejectedOrders?: number;
   readonly loadedBuyers?: number;
-  /** Accepted orders that are lost for good. */
+  /** Accepted orders that are lost for good, by segment; empty: none. */
   readonly losses: readonly SegmentLosses[];
 }
 

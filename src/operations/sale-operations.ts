@@ -24,7 +24,7 @@ export type {
   VerifyReport,
 } from './verify-report.ts';
 
-/** A sale's creation, one change that an operator has made to it, or that a buyer was erased. */
+/** One entry of a sale's ledger: its creation, a change that an operator has made, or the erasure of a buyer. */
 export interface LedgerEntry {
   readonly id: string;
   /** ISO 8601. */

@@ -198,7 +198,7 @@ export async function passOverAbsent(
 }
 
 /**
- * Ends places that wait, because their turn has come and their buyers may not hold the units in addition. Postgres decides that:
+ * Ends places that wait, because their turn has come and their buyers may not hold that many more units. Postgres decides that:
  * the backend may still count units of an order that has ended, or that will be refused because its place was left. None leaves if the
  * ranks have changed since.
  * @returns the numbers of the places that have left

@@ -16,7 +16,7 @@ import type { SyncStores } from './held/sync-stores.ts';
 
 /** How many sales a round looks at, at most. */
 const SALES_OF_ROUND = 64;
-/** How many of them because they have sold. On several servers the others are quiet sales, which may have a transfer left open. */
+/** How many of them it looks at because they have sold. On several servers the others are quiet sales, which may have a transfer left open. */
 const SOLD_OF_ROUND = 48;
 
 export class Rebalancer {

@@ -72,7 +72,7 @@ export const rehearse: CommandSpec = {
     'Without REDIS_URL and DATABASE_URL everything runs in one process with embedded stores. With --url the crowd goes to nodes ' +
     'or a gateway that run already; then OPS_URL and OPS_TOKEN, or the stores, are needed to create the sale. Give --yes if the ' +
     'stores are not on this machine, or if other sales are open: the crowd loads them.\n\n' +
-    'Exit code 0: go. 3: no-go. If it is killed, the next rehearsal, or --clean, removes what it has left.',
+    'Exit code 0: go. 3: no-go. If a rehearsal is killed, the next one, or --clean, removes what it has left.',
   options: planOptions,
   settings: SALE_SETTINGS,
   defaults: QUIET,
@@ -137,7 +137,7 @@ async function refuseUnwritable(file: string): Promise<void> {
   }
 }
 
-/** The verdict was told before, so an error is only said: the disk may be full by now. @returns whether the report is in the file */
+/** The verdict was printed before, so an error is only printed: the disk may be full. @returns whether the report is in the file */
 async function keep(file: string, page: string): Promise<boolean> {
   try {
     await writeFile(file, page);

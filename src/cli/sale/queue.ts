@@ -17,8 +17,8 @@ export const saleQueue: CommandSpec = {
   details:
     'With a queue, buyers ask for a place, and free units go to the places in their order, as offers. Nobody buys without an ' +
     'offer, so the pages of the shop must support a queue. Changes take effect at once, also while the sale sells. A flag ' +
-    'that is left out stays as it is. `stockade queue` shows the queue, and stops and paces its offers. Turning it off asks ' +
-    'first: units that are then sold without the queue do not come back to it.',
+    'that is left out stays as it is. `stockade queue` shows the queue, and stops and paces its offers. The command asks ' +
+    'before it turns a queue off: units that are then sold without the queue do not come back to it.',
   options: [...QUEUE_OPTIONS, ...AUTHOR_OPTIONS, YES_OPTION],
   settings: SALE_SETTINGS,
   defaults: QUIET,

@@ -43,7 +43,7 @@ export type Removable = 'all' | 'idle';
  * How a generation of a sale is built and opened: freeze -> load, or take over a draft -> publish.
  *
  * The backend may go back to an earlier state at any time, between two writes as well. So each write of buyers names what must
- * have been written before it, and is refused if that is missing. So whatever state the backend goes back to, what a segment says of
+ * have been written before it, and is refused if that is missing. Whatever state the backend goes back to, what a segment says of
  * its buyers is true.
  */
 export interface SaleBuilding {

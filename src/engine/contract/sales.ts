@@ -59,8 +59,8 @@ export interface SaleStore extends SaleBuilding, StockChanges {
   /** A counter that changes whenever a sale is published, changes its state, or has its epoch raised. */
   changeCounter(): Promise<string>;
   /**
-   * Sets the state in every segment and in the record. Changes nothing if one of them has a later revision already. Once this has
-   * resolved, every take sees the state.
+   * Sets the state in every segment and in the record. Changes nothing if a segment has a later revision already; a record with a later
+   * revision stays as it is. Once this has resolved, every take sees the state.
    * @returns the revision that they have now; if it is later than the given one, nothing was changed
    * @throws StaleGeneration
    */

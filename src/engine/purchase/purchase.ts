@@ -228,7 +228,7 @@ export class LivePurchase implements TakeOrder, Purchase, Linked<LivePurchase> {
   find(order: { readonly orderId: string; readonly seq: number }, generation: number): void {
     if (this.#state === 'settled') return;
     if (this.#state === 'unconfirmed' || this.#state === 'taken') this.#forbid('find');
-    // One attempt was lost: it has taken this order, and the record still holds it. After two lost attempts, the record may hold the
+    // Exactly one attempt was lost: it has taken this order, and the record still holds it. After two lost attempts, the record may hold the
     // second take. An order with another id belongs to another request with this key. Neither shows what became of the first take.
     if (order.orderId === this.orderId && this.#state === 'sent' && this.#lost === 1)
       this.#mayHaveLeftRecord = false;

@@ -1,8 +1,8 @@
 /**
  * What the shop notes with an order: its own reference, and metadata. Nothing in this program depends on either.
  *
- * A note that comes with a purchase goes through the order log to Postgres, as one line of JSON. A purchase without one is
- * the same as ever, in the log and on the way there.
+ * A note that comes with a purchase goes through the order log to Postgres, as one line of JSON. A purchase without a note
+ * is written to the log as before there were notes.
  *
  * The note of a traced purchase also has its trace, for the sync that reads the log. Postgres does not store it.
  */

@@ -9,7 +9,7 @@
  *   admitted by its node's rules ──take──> served
  *                               └──the segment has others──> waits for the record ──> admitted anew, or refused
  *
- * | the change dies | a reader sees | how it is resolved |
+ * | the process that makes the change dies | a reader sees | how it is resolved |
  * |---|---|---|
  * | after Postgres | the old rules, everywhere; the change was not answered | sync's reconciler applies it (sales/movements.ts) |
  * | between segments (a cluster) | purchases of some segments wait, the others sell by the old rules | the same |

@@ -127,7 +127,7 @@ async function buy(pools: readonly Pool[], i: number, dueAt: number, giveUpAt: n
   }
 }
 
-/** Passes by those whose connections broke lately, unless all did. */
+/** The node for this attempt: one whose connections did not break lately, unless those of all nodes did. */
 function placeFor(count: number, wanted: number): number {
   for (let i = 0; i < count; i++) {
     const place = (wanted + i) % count;

@@ -11,7 +11,7 @@ export interface Fault {
 
 /** A request that was due up to this time before the fault may have been under way. */
 const BEFORE_SECONDS = 2;
-/** Then the other nodes have taken over what the node did, and the node has its connections again. */
+/** By this time after the fault, other nodes have taken over the work of a killed node, and a cut-off node is connected again. */
 const AFTER_SECONDS = 4;
 
 /** Whether slow and repeated answers of this second are those of a fault. Nothing else is excused: the accounts must balance. */

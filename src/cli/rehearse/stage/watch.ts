@@ -13,7 +13,7 @@ export interface WatchedNode {
   readonly opsToken: string;
 }
 
-/** What one node says, all its workers together. */
+/** What one node's metrics say, all its workers together. */
 export interface NodeReading {
   readonly node: string;
   /** Since the process began. */
