@@ -49,7 +49,7 @@ export const admissionSettings: SettingTable<AdmissionSettings> = {
     fallback: undefined,
     fallbackText: 'no limit',
     description:
-      'Connections that one address may open, as `connections/seconds` or `connections/seconds/burst`: `20/10/100`. More are refused in the same way as those above `MAX_CONNECTIONS`. The loopback and `TRUSTED_PROXIES` have no limit; with this setting, `TRUSTED_PROXIES` must be networks.',
+      'Connections that one address may open, as `connections/seconds` or `connections/seconds/burst`: `20/10/100`. More are refused in the same way as those above `MAX_CONNECTIONS`. The burst also limits how many listeners one address has at each worker. The loopback and `TRUSTED_PROXIES` have no limit; with this setting, `TRUSTED_PROXIES` must be networks.',
     shared: 'value',
   },
   rateLimitKeys: {
