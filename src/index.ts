@@ -20,6 +20,7 @@ export type {
 export type {
   AcceptanceOutcome,
   BuyersPlace,
+  LeftReason,
   NewAcceptance,
   NewPlace,
   Offer,
@@ -30,6 +31,7 @@ export type {
 export { InvalidInput, StockadeError } from './engine/errors.ts';
 export type { OrderEvent } from './events/order-event.ts';
 export type { Erasure, ErasureReport } from './operations/buyer-operations.ts';
+export { type Deletion, OrdersDiffer, SaleDeleting } from './operations/delete-operations.ts';
 export { type DeadLetter, type DeadLetters, UnknownDeadLetter } from './operations/event-operations.ts';
 export { MetRebuild, OperationTimedOut, StoresAway } from './operations/operation-faults.ts';
 export type { OrderPage } from './operations/order-list.ts';
@@ -42,8 +44,9 @@ export {
   PAY_TYPES,
   type PayType,
 } from './operations/order-operations.ts';
-export type { RebalanceReport } from './operations/rebalance-operations.ts';
+export type { RebalanceOptions, RebalanceReport } from './operations/rebalance-operations.ts';
 export type { Recovery, SegmentLosses } from './operations/recover-operations.ts';
+export type { SalePage, SaleQuery } from './operations/sale-list.ts';
 export {
   InsufficientStock,
   type LedgerEntry,

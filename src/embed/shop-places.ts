@@ -1,6 +1,8 @@
 /** The interface of the queues of an embedded shop: places, and the offers that come to them. */
 import type { LeftReason } from '../queue/place.ts';
 
+export type { LeftReason };
+
 /** Whose place, in the queue of which sale. The shop believes the `buyerId` that it is given. */
 export interface PlaceHolder {
   readonly saleId: string;
