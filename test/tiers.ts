@@ -113,6 +113,7 @@ export const GROWING = [
     'integration/http': [
       'admission',
       'buyer-access',
+      'buyer-tokens',
       'console-page',
       'cors',
       'description',
@@ -123,6 +124,7 @@ export const GROWING = [
       'http-lists',
       'http-orders',
       'http-recover',
+      'ops-bad-input',
       'overload',
       'pipelines',
       'queue',
@@ -149,7 +151,7 @@ export const GROWING = [
 
 /** Run a second time over `node:http`, in `npm run test:ci`: what is sent byte by byte. The rest of HTTP does before a release. */
 export const OVER_NODE_HTTP = filesOf({
-  'integration/http': ['connection-bound', 'http-bad-input', 'pipelines'],
+  'integration/http': ['buyer-tokens', 'connection-bound', 'http-bad-input', 'ops-bad-input', 'pipelines'],
 });
 
 /** These replace the clock, which what other files have left in their process would feel. */

@@ -1,5 +1,5 @@
 /**
- * No buyer can act as another. http-bad-input.test.ts tests what every token must have. Here are tokens that bring their own keys,
+ * No buyer can act as another. buyer-tokens.test.ts tests what every token must have. Here are tokens that bring their own keys,
  * claims that are almost right, and attempts on another buyer's order.
  */
 import { createServer, type Server } from 'node:http';
