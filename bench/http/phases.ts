@@ -20,14 +20,14 @@ export interface SellingPhase {
 const NEVER_SOLD_OUT = 50_000_000;
 
 export const SELLING_PHASES: readonly SellingPhase[] = [
-  { name: 'soldOut', title: 'sold out (409)', outcome: 'sold_out', stock: 1, prefer: '', bar: 0.9 },
+  { name: 'soldOut', title: 'sold out (409)', outcome: 'sold_out', stock: 1, prefer: '', bar: 0.97 },
   {
     name: 'accepted',
     title: 'accepted (202)',
     outcome: 'accepted',
     stock: NEVER_SOLD_OUT,
     prefer: 'respond-async',
-    bar: 0.5,
+    bar: 0.65,
   },
   {
     name: 'committed',
@@ -35,6 +35,6 @@ export const SELLING_PHASES: readonly SellingPhase[] = [
     outcome: 'committed',
     stock: NEVER_SOLD_OUT,
     prefer: '',
-    bar: 0.35,
+    bar: 0.45,
   },
 ];
