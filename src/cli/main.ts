@@ -2,6 +2,7 @@ import { Console } from 'node:console';
 import { runCommandLine } from './command-line.ts';
 import { EXIT_FAILED, EXIT_OK } from './terminal/explain.ts';
 import { isOutputNeededWhole, note } from './terminal/output.ts';
+import { endIfTerminalClosed } from './terminal/signals.ts';
 
 // Stdout is for results only, so what a library prints goes to stderr.
 globalThis.console = new Console(process.stderr, process.stderr);
@@ -23,6 +24,7 @@ process.stdout.on('error', stopWriting);
 process.stderr.on('error', () => {});
 
 void runCommandLine(process.argv, process.env).then((exitCode) => {
+  endIfTerminalClosed();
   // Exits even if a failed start has left something open. The write lets stdout be flushed first.
   process.stdout.write('', (error) =>
     error ? stopWriting(process.stdout.errored ?? error) : process.exit(exitCode),

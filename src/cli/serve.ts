@@ -16,7 +16,7 @@ export const serve: CommandSpec = {
   summary: 'run a node: the public port for buyers, the ops port for operators',
   details:
     'Without REDIS_URL and DATABASE_URL everything runs in this one process, with its data in DATA_DIR. ' +
-    'On SIGINT or SIGTERM it answers the requests under way and stops; a second signal ends it at once.',
+    'On SIGINT, SIGTERM or SIGHUP it answers the requests under way and stops; a second signal ends it at once.',
   settings: settingsFor('node'),
   examples: [
     'stockade serve',

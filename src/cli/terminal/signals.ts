@@ -1,7 +1,19 @@
 import { Interrupted } from './explain.ts';
 import { note } from './output.ts';
 
-const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
+const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+
+let isTerminalClosed = false;
+
+/**
+ * Ends the process as SIGHUP does by default, if that signal has asked it to end. Node can't exit then: it aborts, because it can't
+ * restore the settings of a terminal that is gone.
+ */
+export function endIfTerminalClosed(): void {
+  if (!isTerminalClosed) return;
+  process.removeAllListeners('SIGHUP');
+  process.kill(process.pid, 'SIGHUP');
+}
 
 export interface Interruption {
   /** Resolves with the first signal. */
@@ -22,7 +34,18 @@ export async function unlessInterrupted<T>(start: Promise<T>): Promise<T | undef
   }
 }
 
-/** The first SIGINT or SIGTERM asks the command to end; a second one kills the process at once. */
+/** Not `process.exit`: it stops worker threads that have open sockets, at which Node aborts with a core dump. */
+function endAtOnce(signal: NodeJS.Signals): never {
+  note(`A second signal, ${signal}: ended at once, without waiting for the work under way.`);
+  process.kill(process.pid, 'SIGKILL');
+  // Reached only by the first process of a container, to which Linux does not deliver that signal.
+  process.abort();
+}
+
+/**
+ * The first SIGINT, SIGTERM or SIGHUP (the terminal was closed) asks the command to end. A later SIGINT or SIGTERM kills the process at
+ * once. A later SIGHUP does nothing: a terminal that is closed may cause two, one of the kernel and one of the shell.
+ */
 export function watchSignals(): Interruption {
   const abort = new AbortController();
   let ask: (signal: NodeJS.Signals) => void = () => {};
@@ -30,15 +53,11 @@ export function watchSignals(): Interruption {
     ask = resolve;
   });
   const onSignal = (signal: NodeJS.Signals) => {
-    // Not `process.exit`: it stops worker threads that have open sockets, at which Node aborts with a core dump.
-    if (abort.signal.aborted) {
-      note(`A second signal, ${signal}: ended at once, without waiting for the work under way.`);
-      process.kill(process.pid, 'SIGKILL');
-      // Reached only by the first process of a container, to which Linux does not deliver that signal.
-      process.abort();
-    }
-    abort.abort(new Interrupted(signal));
-    ask(signal);
+    isTerminalClosed ||= signal === 'SIGHUP';
+    if (!abort.signal.aborted) {
+      abort.abort(new Interrupted(signal));
+      ask(signal);
+    } else if (signal !== 'SIGHUP') endAtOnce(signal);
   };
   for (const signal of SIGNALS) process.on(signal, onSignal);
   return {

@@ -1,5 +1,6 @@
 import { pino } from 'pino';
 import type { Config } from '../../config/config.ts';
+import { logOutput } from './log-output.ts';
 
 type Write = (first: object | string, message?: string) => void;
 
@@ -42,13 +43,16 @@ export function writesToStderr(log: Log): boolean {
 
 /** A log of JSON lines on stdout, or on stderr for commands that print their result on stdout. */
 export function createLog(config: Pick<Config, 'logLevel'>, options: { stderr?: boolean } = {}): pino.Logger {
-  const log = pino(
+  const output = logOutput(options.stderr ? 2 : 1, (lines) =>
+    log.warn({ lines }, 'lines of the log were lost: it could not be written'),
+  );
+  const log: pino.Logger = pino(
     {
       level: config.logLevel,
       serializers: { err: describeError },
       redact: { paths: REDACTED.flatMap((name) => [name, `*.${name}`]), censor: '(hidden)' },
     },
-    pino.destination({ dest: options.stderr ? 2 : 1, sync: true }),
+    output,
   );
   if (options.stderr) toStderr.add(log);
   return log;

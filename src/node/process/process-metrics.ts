@@ -4,7 +4,15 @@
  * Processor time, memory and open files are those of the process. Event loop, heap and garbage collection are those of one
  * thread, so each thread collects them for itself, with its name as a label.
  */
-import { AggregatorRegistry, collectDefaultMetrics, Gauge, type Histogram, Registry } from 'prom-client';
+import {
+  AggregatorRegistry,
+  Counter,
+  collectDefaultMetrics,
+  Gauge,
+  type Histogram,
+  Registry,
+} from 'prom-client';
+import { lostLogLines } from './log-output.ts';
 import { version } from './version.ts';
 
 /** The metrics of all threads must have different labels: their sums are then each thread's own value. */
@@ -39,6 +47,16 @@ export function watchThread(thread: string): ThreadMetrics {
   const collections = own.getSingleMetric('nodejs_gc_duration_seconds') as Histogram | undefined;
   // From the start, so that Prometheus sees the increase by the first one.
   for (const kind of ['major', 'minor', 'incremental', 'weakcb']) collections?.zero({ kind, thread });
+  const lost = new Counter({
+    name: 'stockade_log_lines_lost_total',
+    help: 'Lines of the log that were lost because it could not be written',
+    labelNames: ['thread'] as const,
+    registers: [own],
+    collect: () => {
+      lost.reset();
+      lost.inc({ thread }, lostLogLines());
+    },
+  });
   return async () => {
     const metrics = (await own.getMetricsAsJSON()) as unknown as readonly MetricJson[];
     return metrics.map((metric) => ({

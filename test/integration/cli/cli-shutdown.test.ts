@@ -1,5 +1,7 @@
 /** How long a node takes to stop, with what may hold it up. */
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { closeSync, openSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -10,8 +12,10 @@ import { RunningCli } from '../../support/cli/cli.ts';
 import { freshDatabase, freshPrefix, redisUrl, until } from '../../support/fixtures.ts';
 import { metric } from '../../support/http/metrics.ts';
 import { RawConnection } from '../../support/http/raw-http.ts';
+import { mainProgram } from '../../support/nodes/build.ts';
 import { startTestNode, type TestNode } from '../../support/nodes/node.ts';
 import { PostgresServer } from '../../support/servers/postgres-server.ts';
+import { freePort } from '../../support/servers/process/free-port.ts';
 
 const SALE = 'tickets';
 const GRACE_MS = 8_000;
@@ -92,6 +96,62 @@ test('a worker that throws ends its node in order', async () => {
   expect({ exitCode, signal }).toEqual({ exitCode: 1, signal: null });
   expect(stdout).toMatch(/a fault of this worker.*the node failed/);
   expect(stdout).toMatch(/"msg":"stopped"/);
+});
+
+test('a node whose terminal is closed stops in order, also if it is told twice', async () => {
+  const env = {
+    ...{ REDIS_URL: redisUrl(), KEY_PREFIX: freshPrefix(), DATABASE_URL: await freshDatabase() },
+    ...{ OPS_TOKEN: 'token-of-this-test', PORT: '0', OPS_PORT: '0' },
+  };
+  await using node = new RunningCli(['serve'], { env });
+  await node.said(/Stockade sells at/);
+  node.signal('SIGHUP');
+  await node.said(/"msg":"stopping"/);
+  node.signal('SIGHUP');
+  const { exitCode, signal, stdout } = await node.ended;
+  expect({ exitCode, signal }).toEqual({ exitCode: null, signal: 'SIGHUP' });
+  expect(stdout).toMatch(/"signal":"SIGHUP".*"msg":"stopping"/);
+  expect(stdout).toMatch(/"msg":"stopped"/);
+});
+
+test('a node whose log can’t be written goes on selling, and stops in order', async () => {
+  const [port, opsPort] = [await freePort(), await freePort()];
+  const env = {
+    ...{ REDIS_URL: redisUrl(), KEY_PREFIX: freshPrefix(), DATABASE_URL: await freshDatabase() },
+    ...{ OPS_TOKEN: 'token-of-this-test', PORT: String(port), OPS_PORT: String(opsPort), WORKERS: '2' },
+  };
+  const full = openSync('/dev/full', 'w');
+  onTestFinished(() => closeSync(full));
+  const node = spawn(process.execPath, [mainProgram, 'serve'], { env, stdio: ['ignore', full, full] });
+  const ended = once(node, 'close');
+  onTestFinished(() => void node.kill('SIGKILL'));
+  const ops = (path: string, request: RequestInit = {}) =>
+    fetch(`http://127.0.0.1:${opsPort}${path}`, {
+      ...request,
+      headers: { authorization: `Bearer ${env.OPS_TOKEN}` },
+    });
+  await until(
+    () =>
+      ops('/readyz').then(
+        ({ ok }) => ok,
+        () => node.exitCode !== null,
+      ),
+    {
+      what: 'the node is ready',
+      timeoutMs: 30_000,
+    },
+  );
+  expect(node.exitCode).toBeNull();
+  const body = JSON.stringify({ id: SALE, stock: 5 });
+  expect((await ops('/v1/sales', { method: 'POST', body })).status).toBe(201);
+  const bought = await fetch(`http://127.0.0.1:${port}/v1/sales/${SALE}/orders`, {
+    ...{ method: 'POST', headers: { 'x-buyer-id': 'anna' } },
+  });
+  expect(bought.status).toBe(201);
+  expect(await (await ops('/metrics')).text()).toMatch(/^stockade_log_lines_lost_total\{thread="main"\} \d/m);
+  node.kill('SIGTERM');
+  // 1: the end of its output could not be written.
+  expect(await ended).toEqual([1, null]);
 });
 
 test.each(['serve', 'sync'])('%s that still waits for a frozen Postgres stops at once', async (command) => {
