@@ -223,9 +223,19 @@ class Comparison {
 
 const BUY: Action = { do: 'buy', worker: 0, buyer: 'anna', key: '', more: 0, awaitCommit: true };
 
-/** What few random scenarios may miss: a buyer that wants more units than are left, and those that come too early or too late. */
+/** One for each refusal that few random scenarios may miss. */
 const RARE: readonly Scenario[] = [
   { limit: 2, split: [1], ends: false, actions: [{ ...BUY, more: 1 }] },
+  { limit: 1, split: [1], ends: false, actions: [{ ...BUY, more: 1 }] },
+  { limit: 2, split: [3], ends: false, actions: [BUY, BUY, BUY] },
+  {
+    ...{ limit: 2, split: [3], ends: false },
+    actions: [
+      { ...BUY, key: 'k1' },
+      { ...BUY, key: 'k1', more: 1 },
+    ],
+  },
+  { limit: 1, split: [1], ends: false, actions: [{ do: 'set state', state: 'paused' }, BUY] },
   { limit: 1, split: [1], ends: false, actions: [{ do: 'set clock', hours: -2 }, BUY] },
   { limit: 1, split: [1], ends: true, actions: [{ do: 'set clock', hours: 2 }, BUY] },
 ];

@@ -323,6 +323,10 @@ const followUp = command(3, 'follow up', NOTHING, {
   when: (model) => model.isBuilt && !model.isSyncOn,
   run: async (trial) => {
     const { model, shop, saleId } = trial;
+    // A young withdrawal counts as under way.
+    await shop.db.raw("UPDATE stock_movements SET moved_at = now() - interval '1 minute' WHERE sale_id = ?", [
+      saleId,
+    ]);
     await Promise.all([1, 2].map(() => finishMovements(shop.db, shop.backend, saleId)));
     model.uncredited = 0;
     model.withdrawing = undefined;
