@@ -5,23 +5,23 @@
  * An address may have as many as it may open connections at once, and a network of 48 bits 64 times as many.
  */
 import { addressKey, siteKey } from './addresses.ts';
-import { type RatePolicy, SITE_SHARE } from './rate-policy.ts';
+import { type RatePolicy, sitePolicy } from './rate-policy.ts';
 
 export interface StreamBoundParts {
   /** The limit of new connections. */
-  readonly policy: Pick<RatePolicy, 'burst'>;
+  readonly policy: RatePolicy;
   /** Addresses that are not limited, such as those of proxies. */
   readonly isExempt: (address: Uint8Array) => boolean;
 }
 
 export class StreamBound {
-  readonly #burst: number;
+  readonly #most: { readonly address: number; readonly site: number };
   readonly #isExempt: StreamBoundParts['isExempt'];
   /** Streams by address, and by network of 48 bits. The keys differ in length. */
   readonly #open = new Map<string, number>();
 
   constructor({ policy, isExempt }: StreamBoundParts) {
-    this.#burst = policy.burst;
+    this.#most = { address: policy.burst, site: sitePolicy(policy).burst };
     this.#isExempt = isExempt;
   }
 
@@ -44,8 +44,8 @@ export class StreamBound {
 
   #countsOf(address: Uint8Array): { readonly key: string; readonly most: number }[] {
     if (this.#isExempt(address)) return [];
-    const ofAddress = { key: addressKey(address), most: this.#burst };
+    const ofAddress = { key: addressKey(address), most: this.#most.address };
     const site = siteKey(address);
-    return site === undefined ? [ofAddress] : [ofAddress, { key: site, most: this.#burst * SITE_SHARE }];
+    return site === undefined ? [ofAddress] : [ofAddress, { key: site, most: this.#most.site }];
   }
 }

@@ -35,11 +35,8 @@ export const serve: CommandSpec = {
     tell(() => startingText(config));
     log.debug({ config: describeConfig(config) }, 'starting');
     const { startNode } = await import('../node/node.ts');
-    const node = await unlessInterrupted(startNode(config, log, interruption.signal));
-    if (!node) {
-      log.info({ signal: await interruption.asked }, 'stopped during the start');
-      return EXIT_OK;
-    }
+    const node = await unlessInterrupted(interruption, log, (signal) => startNode(config, log, signal));
+    if (!node) return EXIT_OK;
 
     const { publicUrl, opsUrl, probeUrl, backendName: backend, databaseName: database } = node;
     const place = { publicUrl, opsUrl, probeUrl, backend, database };

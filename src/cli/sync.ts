@@ -23,11 +23,9 @@ export const sync: CommandSpec = {
     const interruption = watchSignals();
     try {
       const { startSyncProcess } = await import('../node/sync-process.ts');
-      const running = await unlessInterrupted(startSyncProcess(config, log, interruption.signal));
-      if (!running) {
-        log.info({ signal: await interruption.asked }, 'stopped during the start');
-        return EXIT_OK;
-      }
+      const start = (signal: AbortSignal) => startSyncProcess(config, log, signal);
+      const running = await unlessInterrupted(interruption, log, start);
+      if (!running) return EXIT_OK;
       if (json)
         printJson({ syncing: true, pid: process.pid, opsUrl: running.opsUrl, probeUrl: running.probeUrl });
       else note(`Copying orders to Postgres until Ctrl-C. Metrics: ${running.opsUrl}/metrics`);

@@ -25,12 +25,17 @@ export interface Interruption {
 }
 
 /** What a process has started; `undefined` if a signal has ended the start. That is no failure: somebody wanted the process to end. */
-export async function unlessInterrupted<T>(start: Promise<T>): Promise<T | undefined> {
+export async function unlessInterrupted<T>(
+  { asked, signal }: Interruption,
+  log: { info(values: object, message: string): void },
+  start: (signal: AbortSignal) => Promise<T>,
+): Promise<T | undefined> {
   try {
-    return await start;
+    return await start(signal);
   } catch (error) {
-    if (error instanceof Interrupted) return undefined;
-    throw error;
+    if (!(error instanceof Interrupted)) throw error;
+    log.info({ signal: await asked }, 'stopped during the start');
+    return undefined;
   }
 }
 

@@ -3,19 +3,12 @@
 import type { AddressOf } from '../server/client-address.ts';
 import type { Handler } from '../server/exchange.ts';
 import { pathIdOf } from '../server/http-request.ts';
-import { problem } from '../server/replies/problem.ts';
 import { headOf, type Reply } from '../server/replies/reply.ts';
+import { noRoomFor } from '../streams/listeners.ts';
 import { idOf, type LiveSales } from './live-sales.ts';
 import type { SaleReads } from './sale-reads.ts';
 
-const FULL = problem(
-  'busy',
-  {
-    detail:
-      'This node serves no more listeners, or no more from your address. Read the sale instead, or listen later.',
-  },
-  { 'retry-after': '10' },
-);
+const FULL = noRoomFor('sale');
 /** A browser that listens connects again and again, until it is answered this. */
 const NO_MORE: Reply = { status: 204, head: headOf(204, {}), body: '', isBodiless: true };
 

@@ -9,7 +9,8 @@
  */
 import { monotonicMs } from '../../lib/monotonic.ts';
 import { rest } from '../../lib/rest.ts';
-import { EVENT_STREAM, headOf, type Push } from '../server/replies/reply.ts';
+import { problem } from '../server/replies/problem.ts';
+import { EVENT_STREAM, headOf, type Push, type Reply } from '../server/replies/reply.ts';
 
 export const STREAM_HEAD = headOf(200, EVENT_STREAM);
 export const COMMENT = Buffer.from(':\n\n');
@@ -28,6 +29,16 @@ const LEAST_PAUSE_MS = 1;
  * that stops do not all come to the next one at once.
  */
 const RETRY_MS = [1_000, 1_500, 2_000, 2_500, 3_000, 3_500, 4_000, 4_500, 5_000];
+
+/** The answer to one listener too many. @param what it may read instead */
+export const noRoomFor = (what: 'sale' | 'place'): Reply =>
+  problem(
+    'busy',
+    {
+      detail: `This node serves no more listeners, or no more from your address. Read the ${what} instead, or listen later.`,
+    },
+    { 'retry-after': '10' },
+  );
 
 export interface ListenerCounts {
   /** Listening now. */

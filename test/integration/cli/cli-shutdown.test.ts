@@ -22,6 +22,12 @@ const GRACE_MS = 8_000;
 /** Many times TEARDOWN_LIMIT_MS: a process that waits for Postgres waits for ever. */
 const REST_MS = 30_000;
 
+/** Of a node with stores of its own. */
+const envOfNode = async () => ({
+  ...{ REDIS_URL: redisUrl(), KEY_PREFIX: freshPrefix(), DATABASE_URL: await freshDatabase() },
+  ...{ OPS_TOKEN: 'token-of-this-test', PORT: '0', OPS_PORT: '0' },
+});
+
 async function secondsToEnd(node: TestNode): Promise<number> {
   const began = performance.now();
   await node.stop();
@@ -84,11 +90,7 @@ test('a worker that throws ends its node in order', async () => {
     };
     const timer = workerData?.name === 'worker-1' && setInterval(throwIfAsked, 20);`,
   );
-  const env = {
-    ...{ REDIS_URL: redisUrl(), KEY_PREFIX: freshPrefix(), DATABASE_URL: await freshDatabase() },
-    ...{ OPS_TOKEN: 'token-of-this-test', PORT: '0', OPS_PORT: '0', WORKERS: '2' },
-    NODE_OPTIONS: `--require=${program}`,
-  };
+  const env = { ...(await envOfNode()), WORKERS: '2', NODE_OPTIONS: `--require=${program}` };
   await using node = new RunningCli(['serve'], { env });
   await node.said(/Stockade sells at/);
   await writeFile(sign, '');
@@ -99,11 +101,7 @@ test('a worker that throws ends its node in order', async () => {
 });
 
 test('a node whose terminal is closed stops in order, also if it is told twice', async () => {
-  const env = {
-    ...{ REDIS_URL: redisUrl(), KEY_PREFIX: freshPrefix(), DATABASE_URL: await freshDatabase() },
-    ...{ OPS_TOKEN: 'token-of-this-test', PORT: '0', OPS_PORT: '0' },
-  };
-  await using node = new RunningCli(['serve'], { env });
+  await using node = new RunningCli(['serve'], { env: await envOfNode() });
   await node.said(/Stockade sells at/);
   node.signal('SIGHUP');
   await node.said(/"msg":"stopping"/);
@@ -116,10 +114,7 @@ test('a node whose terminal is closed stops in order, also if it is told twice',
 
 test('a node whose log can’t be written goes on selling, and stops in order', async () => {
   const [port, opsPort] = [await freePort(), await freePort()];
-  const env = {
-    ...{ REDIS_URL: redisUrl(), KEY_PREFIX: freshPrefix(), DATABASE_URL: await freshDatabase() },
-    ...{ OPS_TOKEN: 'token-of-this-test', PORT: String(port), OPS_PORT: String(opsPort), WORKERS: '2' },
-  };
+  const env = { ...(await envOfNode()), PORT: String(port), OPS_PORT: String(opsPort), WORKERS: '2' };
   const full = openSync('/dev/full', 'w');
   onTestFinished(() => closeSync(full));
   const node = spawn(process.execPath, [mainProgram, 'serve'], { env, stdio: ['ignore', full, full] });

@@ -51,7 +51,7 @@ describe.each(['uws', 'node'] as const)('over %s', (kind) => {
       },
     };
     const bound = new StreamBound({
-      policy: { burst: MOST_OF_ADDRESS },
+      policy: { requests: 1, seconds: 1, burst: MOST_OF_ADDRESS },
       isExempt: (address) => mayBeProxy(address, PROXIES),
     });
     listeners = new Listeners(MOST, bound);

@@ -8,7 +8,7 @@ const BOB = parseAddress('192.0.2.2')!;
 const PROXY = parseAddress('10.0.0.1')!;
 
 const boundOf = (burst: number) =>
-  new StreamBound({ policy: { burst }, isExempt: (address) => address === PROXY });
+  new StreamBound({ policy: { requests: 1, seconds: 1, burst }, isExempt: (address) => address === PROXY });
 
 /** Opens streams until one is refused. @returns how many */
 function fill(bound: StreamBound, address: Uint8Array): number {

@@ -21,7 +21,7 @@ import { pathIdOf } from '../../server/http-request.ts';
 import { parseObject, unknownField } from '../../server/json-object.ts';
 import { problem } from '../../server/replies/problem.ts';
 import type { PushedReply, Reply } from '../../server/replies/reply.ts';
-import type { ListenerAddress } from '../../streams/listeners.ts';
+import { type ListenerAddress, noRoomFor } from '../../streams/listeners.ts';
 import { type Holder, type PlaceSigners, placeReply } from './place-reply.ts';
 
 export interface PlaceHost extends Observer {
@@ -54,14 +54,7 @@ const BUSY = problem('busy', {
   detail: 'This node has too much to do with queues. Send the request again: a buyer keeps its place.',
 });
 const FULL = problem('queue_full');
-const CROWDED = problem(
-  'busy',
-  {
-    detail:
-      'This node serves no more listeners, or no more from your address. Read the place instead, or listen later.',
-  },
-  { 'retry-after': '10' },
-);
+const CROWDED = noRoomFor('place');
 
 export function joinRoute(host: PlaceHost): Handler {
   return (exchange, request) => {
