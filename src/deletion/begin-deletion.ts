@@ -45,11 +45,7 @@ export async function beginDeletion(
       await readKnownSale(db, saleId);
       throw new OrdersDiffer(saleId, counted, orders);
     }
-    const sale = await db.transaction(
-      (trx) => hide(trx, { saleId, version, orders, author }),
-      // What is read under the lock must be what is committed then.
-      { isolationLevel: 'read committed' },
-    );
+    const sale = await db.transaction((trx) => hide(trx, { saleId, version, orders, author }));
     if (sale) return sale;
   }
   throw new StockadeError(

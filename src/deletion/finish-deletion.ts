@@ -51,9 +51,7 @@ export async function finishDeletion(
 async function deleteOrders(db: Database, sale: DeletedSale, signal: AbortSignal | undefined): Promise<void> {
   for (let last: string | undefined = BEFORE_ALL_ORDERS; last !== undefined && !signal?.aborted; ) {
     const after: string = last;
-    last = await despiteDeadlocks(() =>
-      db.transaction((trx) => deleteOrderPage(trx, sale, after), { isolationLevel: 'read committed' }),
-    );
+    last = await despiteDeadlocks(() => db.transaction((trx) => deleteOrderPage(trx, sale, after)));
   }
 }
 

@@ -17,6 +17,20 @@ const CONNECT_TIMEOUT_MS = 5_000;
 export const QUERY_TIMEOUT_MS = 30_000;
 const ACQUIRE_TIMEOUT_MS = 10_000;
 
+/**
+ * Settings of each session, whatever the server, the database or the role has as its default.
+ *
+ * - The statements are written for `read committed`: those that wait for a row go on with what the row has then. At a higher level they
+ *   fail instead.
+ * - The driver reads times in ISO format only.
+ * - With `synchronous_commit` off, Postgres may lose an order that was answered `201`. Stronger levels than `on` stay.
+ * - A session that holds the locks of sales may be idle for long.
+ */
+export const SESSION_SETTINGS = `SELECT set_config('default_transaction_isolation', 'read committed', false),
+  set_config('datestyle', 'ISO', false),
+  set_config('idle_session_timeout', '0', false),
+  CASE current_setting('synchronous_commit') WHEN 'off' THEN set_config('synchronous_commit', 'on', false) END`;
+
 export function openDatabase(options: DatabaseOptions): Database {
   const { url, maxConnections, queryTimeoutMs = QUERY_TIMEOUT_MS } = options;
   const db = createKnex({
@@ -27,13 +41,21 @@ export function openDatabase(options: DatabaseOptions): Database {
       query_timeout: queryTimeoutMs,
       keepAlive: true,
     },
-    pool: { min: 0, max: maxConnections },
+    pool: { min: 0, max: maxConnections, afterCreate: applySettings },
     acquireConnectionTimeout: ACQUIRE_TIMEOUT_MS,
     // knex would write to the console the same errors that it throws.
     log: { warn() {}, error() {}, deprecate() {}, debug() {} },
   });
   discardLostConnections(db, options);
   return db;
+}
+
+/** Called by knex for each new connection, before anybody else uses it. */
+function applySettings(
+  connection: { query(sql: string, done: (error: Error | null) => void): void },
+  done: (error: Error | null, connection: unknown) => void,
+): void {
+  connection.query(SESSION_SETTINGS, (error) => done(error, connection));
 }
 
 /**

@@ -9,7 +9,7 @@
  */
 import pg from 'pg';
 import { monotonicMs } from '../lib/monotonic.ts';
-import { QUERY_TIMEOUT_MS } from './database.ts';
+import { QUERY_TIMEOUT_MS, SESSION_SETTINGS } from './database.ts';
 
 export interface SaleLocks {
   /** True if this caller holds the sale now. */
@@ -190,6 +190,7 @@ export class PostgresLocks implements SaleLocks {
     });
     client.on('error', failed);
     await client.connect();
+    await client.query(SESSION_SETTINGS);
     return new Session(client);
   }
 }

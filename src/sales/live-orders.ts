@@ -17,15 +17,12 @@ const COUNT = `
  * statement of this transaction sees what was committed when it began.
  */
 export async function countLiveOrders(db: Database, saleId: string): Promise<number> {
-  return db.transaction(
-    async (trx) => {
-      await trx.raw('SELECT 1 FROM sales WHERE id = ? FOR UPDATE', [saleId]);
-      const [counted] = await rows<{ orders: string }>(trx, COUNT, [saleId, saleId]);
-      await trx.raw('UPDATE sales SET live_orders = ? WHERE id = ?', [counted!.orders, saleId]);
-      return Number(counted!.orders);
-    },
-    { isolationLevel: 'read committed' },
-  );
+  return db.transaction(async (trx) => {
+    await trx.raw('SELECT 1 FROM sales WHERE id = ? FOR UPDATE', [saleId]);
+    const [counted] = await rows<{ orders: string }>(trx, COUNT, [saleId, saleId]);
+    await trx.raw('UPDATE sales SET live_orders = ? WHERE id = ?', [counted!.orders, saleId]);
+    return Number(counted!.orders);
+  });
 }
 
 /** Counts all sales that were never counted. @param progress called with the number of counted sales and the total */

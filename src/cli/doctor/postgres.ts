@@ -20,7 +20,6 @@ export interface PostgresFacts {
   readonly version: string;
   readonly versionNumber: number;
   readonly fsync: string;
-  readonly synchronousCommit: string;
   readonly inRecovery: boolean;
   /** Transactions of this user in this database write nothing. */
   readonly readOnly: boolean;
@@ -142,7 +141,6 @@ async function factsOf(client: pg.Client): Promise<AllFacts> {
     SELECT current_setting('server_version') AS version,
       current_setting('server_version_num')::int AS "versionNumber",
       current_setting('fsync') AS fsync,
-      current_setting('synchronous_commit') AS "synchronousCommit",
       pg_is_in_recovery() AS "inRecovery",
       current_setting('transaction_read_only')::boolean AS "readOnly",
       to_regclass('stockade_migrations') IS NOT NULL AS migrated`);
@@ -164,7 +162,7 @@ function shippedMigrations(): string[] {
 }
 
 export function judgePostgres(facts: PostgresFacts, shipped: readonly string[]): Check[] {
-  return [version(facts), role(facts), ...durability(facts), migrations(facts, shipped)];
+  return [version(facts), role(facts), durability(facts), migrations(facts, shipped)];
 }
 
 function version({ version: found, versionNumber }: PostgresFacts): Check {
@@ -185,20 +183,11 @@ function role({ inRecovery, readOnly }: PostgresFacts): Check {
     : ok('role', 'primary');
 }
 
-/** An order answered 201 must outlive a power cut. */
-function durability({ fsync, synchronousCommit }: PostgresFacts): Check[] {
-  return [
-    fsync === 'on'
-      ? ok('fsync', 'on')
-      : fail('fsync', fsync, 'Set fsync on: without it a power cut may destroy the whole database.'),
-    synchronousCommit === 'off'
-      ? fail(
-          'synchronous_commit',
-          'off',
-          'Set synchronous_commit on: without it orders answered 201 may be lost.',
-        )
-      : ok('synchronous_commit', synchronousCommit),
-  ];
+/** An order answered 201 must outlive a power cut. Each session of Stockade sees to `synchronous_commit` itself. */
+function durability({ fsync }: PostgresFacts): Check {
+  return fsync === 'on'
+    ? ok('fsync', 'on')
+    : fail('fsync', fsync, 'Set fsync on: without it a power cut may destroy the whole database.');
 }
 
 function migrations({ applied }: PostgresFacts, shipped: readonly string[]): Check {

@@ -1,0 +1,74 @@
+/** What a database or a role has as its default does not reach the sessions of Stockade. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type Database, openDatabase, rows } from '../../../src/postgres/database.ts';
+import { PostgresLocks } from '../../../src/postgres/sale-locks.ts';
+import { PostgresServer } from '../../support/servers/postgres-server.ts';
+import { until } from '../../support/until.ts';
+
+const IDLE_LIMIT_MS = 100;
+
+let postgres: PostgresServer;
+let db: Database;
+
+beforeAll(async () => {
+  postgres = await PostgresServer.start({
+    settings: {
+      default_transaction_isolation: 'serializable',
+      datestyle: 'German',
+      synchronous_commit: 'off',
+      idle_session_timeout: String(IDLE_LIMIT_MS),
+    },
+  });
+  db = openDatabase({ url: postgres.url, maxConnections: 2 });
+});
+
+afterAll(async () => {
+  await db?.destroy();
+  await postgres?.[Symbol.asyncDispose]();
+});
+
+test('transactions are read committed, and wait for the disk', async () => {
+  const show = 'SELECT current_setting(?) AS value';
+  const [isolation, commit] = await db.transaction(async (trx) => [
+    ...(await rows(trx, show, ['transaction_isolation'])),
+    ...(await rows(trx, show, ['synchronous_commit'])),
+  ]);
+  expect([isolation, commit]).toEqual([{ value: 'read committed' }, { value: 'on' }]);
+});
+
+test('a stronger level of synchronous_commit stays', async () => {
+  await db.raw("ALTER ROLE postgres SET synchronous_commit = 'remote_write'");
+  const other = openDatabase({ url: postgres.url, maxConnections: 1 });
+  try {
+    const found = await rows(other, "SELECT current_setting('synchronous_commit') AS value");
+    expect(found).toEqual([{ value: 'remote_write' }]);
+  } finally {
+    await other.destroy();
+    await db.raw('ALTER ROLE postgres RESET synchronous_commit');
+  }
+});
+
+test('times are read as they are', async () => {
+  const [found] = await rows<{ at: Date }>(db, "SELECT timestamptz '2026-02-01 10:00:00Z' AS at");
+  expect(found!.at).toEqual(new Date('2026-02-01T10:00:00Z'));
+});
+
+test('a session that holds locks may be idle', async () => {
+  const locks = new PostgresLocks(postgres.url);
+  try {
+    expect(await locks.tryLock('tickets')).toBe(true);
+    const idleMs = async () => {
+      const [session] = await rows<{ idle_ms: string }>(
+        db,
+        `SELECT extract(epoch FROM clock_timestamp() - a.state_change) * 1000 AS idle_ms
+         FROM pg_locks l JOIN pg_stat_activity a USING (pid) WHERE l.locktype = 'advisory'`,
+      );
+      expect(session, 'it has its session').toBeDefined();
+      return Number(session!.idle_ms);
+    };
+    await until(async () => (await idleMs()) > 5 * IDLE_LIMIT_MS, { what: 'it has been idle for long' });
+    expect(await locks.holds('tickets')).toBe(true);
+  } finally {
+    await locks.close();
+  }
+});
