@@ -50,12 +50,17 @@ export function openDatabase(options: DatabaseOptions): Database {
   return db;
 }
 
-/** Called by knex for each new connection, before anybody else uses it. */
-function applySettings(
-  connection: { query(sql: string, done: (error: Error | null) => void): void },
-  done: (error: Error | null, connection: unknown) => void,
-): void {
-  connection.query(SESSION_SETTINGS, (error) => done(error, connection));
+interface NewConnection {
+  query(sql: string, done: (error: Error | null) => void): void;
+  end(): Promise<void>;
+}
+
+/** Called by knex for each new connection, before anybody else uses it. If it fails, knex forgets the connection and leaves it open. */
+function applySettings(connection: NewConnection, done: (error: Error | null) => void): void {
+  connection.query(SESSION_SETTINGS, (error) => {
+    if (error) void connection.end().catch(() => {});
+    done(error);
+  });
 }
 
 /**

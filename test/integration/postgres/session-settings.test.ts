@@ -48,6 +48,21 @@ test('a stronger level of synchronous_commit stays', async () => {
   }
 });
 
+test('a session that can’t be given them is closed, and the statement fails', async () => {
+  await db.raw('CREATE ROLE weak LOGIN');
+  // Postgres itself does not close its sessions.
+  await db.raw('ALTER ROLE weak SET idle_session_timeout = 0');
+  await db.raw('REVOKE EXECUTE ON FUNCTION set_config(text, text, boolean) FROM PUBLIC');
+  const other = openDatabase({ url: postgres.url.replace('postgres@', 'weak@'), maxConnections: 1 });
+  try {
+    await expect(other.raw('SELECT 1')).rejects.toThrow(/permission denied for function set_config/);
+    const sessions = () => rows(db, "SELECT 1 FROM pg_stat_activity WHERE usename = 'weak'");
+    await until(async () => (await sessions()).length === 0, { what: 'no session of the role is left' });
+  } finally {
+    await other.destroy();
+  }
+});
+
 test('times are read as they are', async () => {
   const [found] = await rows<{ at: Date }>(db, "SELECT timestamptz '2026-02-01 10:00:00Z' AS at");
   expect(found!.at).toEqual(new Date('2026-02-01T10:00:00Z'));
