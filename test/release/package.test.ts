@@ -10,7 +10,6 @@ import type { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
-import { ensureBuilt } from '../support/nodes/build.ts';
 import { RedisServer } from '../support/servers/redis-server.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
@@ -24,7 +23,6 @@ const tool = (name: string, ...args: string[]) =>
   run(folder, join(folder, 'node_modules', '.bin', name), ...args);
 
 beforeAll(async () => {
-  await ensureBuilt();
   await run(ROOT, 'npm', 'pack', '--ignore-scripts', '--pack-destination', folder);
   tarball = join(folder, readdirSync(folder).find((name) => name.endsWith('.tgz'))!);
   cpSync(join(ROOT, 'examples'), folder, { recursive: true });

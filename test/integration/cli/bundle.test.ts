@@ -5,16 +5,14 @@ import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
-import { beforeAll, expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { freshDatabase, freshPrefix, redisUrl } from '../../support/fixtures.ts';
-import { ensureBuilt, mainProgram } from '../../support/nodes/build.ts';
+import { mainProgram } from '../../support/nodes/build.ts';
 import { startTestNode } from '../../support/nodes/node.ts';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 const DIST = pathToFileURL(join(ROOT, 'dist/')).href;
 const NATIVE = 'uWebSockets.js';
-
-beforeAll(() => ensureBuilt());
 
 /** What a thread loads: a module by its address, or a bundle by its path, and whether V8 has taken its code cache. */
 interface Loaded {

@@ -4,12 +4,10 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { beforeAll, expect, onTestFinished, test } from 'vitest';
-import { ensureBuilt, PGLITE_FLAGS } from '../../support/nodes/build.ts';
+import { expect, onTestFinished, test } from 'vitest';
+import { PGLITE_FLAGS } from '../../support/nodes/build.ts';
 
 const dist = (file: string) => new URL(`../../../dist/${file}`, import.meta.url).href;
-
-beforeAll(() => ensureBuilt());
 
 function aFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'stockade-alone-'));

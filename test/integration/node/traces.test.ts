@@ -1,6 +1,5 @@
 /** Traces of purchases, from a node and a sync to a stand-in for a collector. */
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { ensureBuilt } from '../../support/nodes/build.ts';
 import { startTestNode, type TestNode } from '../../support/nodes/node.ts';
 import { embedded, expectSold, makeSale, redisAndPostgres } from '../../support/nodes/stores.ts';
 import { SyncProgram } from '../../support/nodes/sync-program.ts';
@@ -19,7 +18,6 @@ const CLOCKS_MS = 2;
 let shared: { collector: OtlpCollector; node: TestNode };
 
 beforeAll(async () => {
-  await ensureBuilt();
   const collector = await OtlpCollector.start();
   const env = { ...ALL, OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, PUBLIC_ORDER_NOTES: '1' };
   shared = { collector, node: await startTestNode({ ...(await redisAndPostgres()), env }) };

@@ -1,6 +1,5 @@
 /** The built product: nodes run from dist/, because their worker threads need JavaScript. */
 import { execFile } from 'node:child_process';
-import { existsSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
@@ -25,32 +24,14 @@ export function nodeFlags(command: string | undefined, env: NodeJS.ProcessEnv): 
   return isOnPglite ? PGLITE_FLAGS : NODE_FLAGS;
 }
 
-/** A build that failed lacks this file. */
-const lastWritten = 'LICENSES.txt';
-
-/** Builds dist/ if any file in src/ is newer. */
+/** Builds dist/ unless it was built from what is here now. */
 export async function ensureBuilt(): Promise<void> {
-  const sources = timesIn(join(root, 'src'));
-  const products = timesIn(join(root, 'dist'));
-  const isWhole = existsSync(join(root, 'dist', lastWritten));
-  if (isWhole && Math.max(...sources) < Math.min(...products)) return;
   try {
-    await promisify(execFile)(process.execPath, [join(root, 'scripts', 'build.mjs')]);
+    await promisify(execFile)(process.execPath, [join(root, 'scripts', 'build.mjs'), '--if-changed']);
   } catch (error) {
     const { stdout = '', stderr = '' } = error as { stdout?: string; stderr?: string };
     throw new Error(`the build failed, so that no node can be started:\n${stdout}${stderr}`, {
       cause: error,
     });
-  }
-}
-
-/** When each file was last written. */
-function timesIn(folder: string): number[] {
-  try {
-    return readdirSync(folder, { recursive: true, withFileTypes: true })
-      .filter((entry) => entry.isFile())
-      .map((entry) => statSync(join(entry.parentPath, entry.name)).mtimeMs);
-  } catch {
-    return [];
   }
 }
