@@ -1,11 +1,8 @@
-import { EventService } from '../../events/event-service.ts';
 import type { DeadLetters, EventOperations } from '../../operations/event-operations.ts';
-import { StoreWatch } from '../stores/store-watch.ts';
-import type { Stores } from '../stores/stores.ts';
-import { BoundedWork } from './bounded-work.ts';
+import type { BoundedWork } from './bounded-work.ts';
 
 /** EventOperations with the bounds of BoundedWork. Each also throws StoresAway and OperationTimedOut. */
-class BoundedEvents implements EventOperations {
+export class BoundedEvents implements EventOperations {
   readonly #work: EventOperations;
   readonly #bounded: BoundedWork;
 
@@ -25,8 +22,4 @@ class BoundedEvents implements EventOperations {
   resendAllDeadLetters(): Promise<number> {
     return this.#bounded.run('resend', () => this.#work.resendAllDeadLetters(), { changes: true });
   }
-}
-
-export function boundedEvents(stores: Stores): EventOperations {
-  return new BoundedEvents(new EventService(stores.db), new BoundedWork(new StoreWatch(stores)));
 }

@@ -2,14 +2,11 @@ import type { Author } from '../../engine/sale/author.ts';
 import type { OrderEdit } from '../../operations/order.ts';
 import type { OrderPage, OrderQuery } from '../../operations/order-list.ts';
 import type { Order, OrderChange, OrderOperations, OrderOutcome } from '../../operations/order-operations.ts';
-import type { LatePaymentParts } from '../../orders/late-payment.ts';
-import { OrderService } from '../../orders/order-service.ts';
-import { StoreWatch } from '../stores/store-watch.ts';
-import type { Stores } from '../stores/stores.ts';
-import { BoundedWork } from './bounded-work.ts';
+import type { OrderService } from '../../orders/order-service.ts';
+import type { BoundedWork } from './bounded-work.ts';
 
 /** OrderOperations with the bounds of BoundedWork. Each also throws StoresAway and OperationTimedOut. */
-class BoundedOrders implements OrderOperations {
+export class BoundedOrders implements OrderOperations {
   readonly #work: OrderService;
   readonly #bounded: BoundedWork;
 
@@ -39,13 +36,4 @@ class BoundedOrders implements OrderOperations {
   refundsDue(saleId?: string): Promise<Order[]> {
     return this.#bounded.run('refunds due', () => this.#work.refundsDue(saleId));
   }
-}
-
-/** @param buy makes the purchase that a late payment needs */
-export function boundedOrders(stores: Stores, buy: LatePaymentParts['buy']): OrderOperations {
-  const { db, backend } = stores;
-  return new BoundedOrders(
-    new OrderService({ db, backend, buy, hint: (hint) => backend.takes.hint(hint) }),
-    new BoundedWork(new StoreWatch(stores)),
-  );
 }

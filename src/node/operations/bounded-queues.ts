@@ -6,13 +6,11 @@ import type {
   QueueOperations,
   QueueStatus,
 } from '../../operations/queue/queue-operations.ts';
-import { QueueService } from '../../queue/operators/queue-service.ts';
-import { StoreWatch } from '../stores/store-watch.ts';
-import type { Stores } from '../stores/stores.ts';
-import { BoundedWork } from './bounded-work.ts';
+import type { QueueService } from '../../queue/operators/queue-service.ts';
+import type { BoundedWork } from './bounded-work.ts';
 
 /** QueueOperations with the bounds of BoundedWork. Each also throws StoresAway and OperationTimedOut. */
-class BoundedQueues implements QueueOperations {
+export class BoundedQueues implements QueueOperations {
   readonly #work: QueueService;
   readonly #bounded: BoundedWork;
 
@@ -38,8 +36,4 @@ class BoundedQueues implements QueueOperations {
   drawFile(saleId: string): Promise<AsyncIterable<string>> {
     return this.#bounded.run('draw', () => this.#work.drawFile(saleId));
   }
-}
-
-export function boundedQueues(stores: Stores): QueueOperations {
-  return new BoundedQueues(new QueueService(stores.db), new BoundedWork(new StoreWatch(stores)));
 }

@@ -1,7 +1,8 @@
 /** Each change of a sale that gets the lock of its row after its latest time is refused, and changes nothing. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { StockadeError } from '../../../src/engine/errors.ts';
-import { BoundedOperations } from '../../../src/node/operations/bounded-operations.ts';
+import { BoundedSales } from '../../../src/node/operations/bounded-sales.ts';
+import { BoundedWork } from '../../../src/node/operations/bounded-work.ts';
 import { openDatabase, rows } from '../../../src/postgres/database.ts';
 import { controlOffers } from '../../../src/queue/operators/offer-control.ts';
 import { makeChange } from '../../../src/sales/sale-changes.ts';
@@ -45,7 +46,7 @@ test('a top-up whose COMMIT was held up until its operator was answered, and rep
   const bounds = { operationMs: IN_TIME_MS, verifyMs: IN_TIME_MS, checkEveryMs: 100 };
   const watch = { away: async () => [], backendAway: async () => undefined };
   const service = new SaleService(held.db, shop.backend, shop.locks);
-  const operations = new BoundedOperations(service, watch, bounds);
+  const operations = new BoundedSales(service, new BoundedWork(watch, bounds));
   const topUp = { action: 'top-up', units: 5 } as const;
   const commit = proxy.hold((request) => request.includes('COMMIT'));
   const answer = operations.change(saleId, topUp, BY).catch((error: unknown) => error);

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { InvalidInput, StaleGeneration } from '../../../src/engine/errors.ts';
 import { failure, isFault } from '../../../src/http/ops/faults.ts';
 import { monotonicMs } from '../../../src/lib/monotonic.ts';
-import { BoundedOperations } from '../../../src/node/operations/bounded-operations.ts';
+import { BoundedSales } from '../../../src/node/operations/bounded-sales.ts';
 import { BoundedWork } from '../../../src/node/operations/bounded-work.ts';
 import { MetRebuild, OperationTimedOut, StoresAway } from '../../../src/operations/operation-faults.ts';
 import type { SaleOperations } from '../../../src/operations/sale-operations.ts';
@@ -23,7 +23,7 @@ function operations(work: () => Promise<never>, away: string[] = []) {
     },
   };
   const all = { list: work, verify: work, change: work } as unknown as SaleOperations;
-  return { bounded: new BoundedOperations(all, watch, BOUNDS), looks };
+  return { bounded: new BoundedSales(all, new BoundedWork(watch, BOUNDS)), looks };
 }
 
 describe('work that does not end', () => {

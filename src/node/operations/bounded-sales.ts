@@ -11,10 +11,7 @@ import type {
   VerifyOptions,
   VerifyReport,
 } from '../../operations/sale-operations.ts';
-import { SaleService } from '../../shop/sale-service.ts';
-import { StoreWatch } from '../stores/store-watch.ts';
-import type { Stores } from '../stores/stores.ts';
-import { BoundedWork, type Bounds, type Watch } from './bounded-work.ts';
+import type { BoundedWork } from './bounded-work.ts';
 
 /** What is bounded. A change is given the time, by `monotonicMs`, after which it may not take effect. */
 export interface SaleWork extends SaleOperations {
@@ -22,13 +19,13 @@ export interface SaleWork extends SaleOperations {
 }
 
 /** SaleOperations with the bounds of BoundedWork. Each also throws StoresAway, OperationTimedOut and MetRebuild. */
-export class BoundedOperations implements SaleOperations {
+export class BoundedSales implements SaleOperations {
   readonly #work: SaleWork;
   readonly #bounded: BoundedWork;
 
-  constructor(work: SaleWork, watch: Watch, bounds?: Bounds) {
+  constructor(work: SaleWork, bounded: BoundedWork) {
     this.#work = work;
-    this.#bounded = new BoundedWork(watch, bounds);
+    this.#bounded = bounded;
   }
 
   create(input: unknown, actor: string): Promise<SaleStatus> {
@@ -86,10 +83,4 @@ export class BoundedOperations implements SaleOperations {
   #change(name: string, work: (latestMs: number) => Promise<SaleStatus>): Promise<SaleStatus> {
     return this.#bounded.run(name, work, { changes: true });
   }
-}
-
-export function boundedOperations(stores: Stores): SaleOperations {
-  const { db, backend, locks, ownership } = stores;
-  const service = new SaleService(db, backend, locks, ownership);
-  return new BoundedOperations(service, new StoreWatch(stores));
 }
