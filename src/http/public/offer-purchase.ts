@@ -1,12 +1,12 @@
 /** A purchase with an offer of the queue: its buyer accepts the offer, and the order is its own from then on. */
 import type { OfferTokens, TokenOffer } from '../../admission/offer-token.ts';
 import type { Purchase } from '../../engine/contract.ts';
-import { isBusy, StockadeError } from '../../engine/errors.ts';
 import type { OrderNote } from '../../engine/sale/order-note.ts';
 import { monotonicMs } from '../../lib/monotonic.ts';
 import { settled, withTimeout } from '../../lib/with-timeout.ts';
 import type { Acceptance, Accepted } from '../../queue/offers.ts';
 import type { Observer } from '../server/exchange.ts';
+import { failure } from '../server/failure.ts';
 import { problem } from '../server/replies/problem.ts';
 import type { ProblemCode } from '../server/replies/problem-kinds.ts';
 import type { Reply } from '../server/replies/reply.ts';
@@ -50,10 +50,9 @@ export async function acceptedOffer(host: OfferHost, purchase: Purchase): Promis
     const accepted = await withTimeout(host.readDeadlineMs, host.acceptOffer(wish, latestMs));
     return answerTo(accepted?.verdict ?? 'late', offer, purchase);
   } catch (error) {
-    if (isBusy(error)) return refused('busy');
-    if (!(error instanceof StockadeError)) host.fault(error);
+    const answer = failure(host, error, { busy: refused('busy'), failed: refused('unknown', UNKNOWN) });
     await settled(error, latestMs);
-    return refused('unknown', UNKNOWN);
+    return answer;
   }
 }
 

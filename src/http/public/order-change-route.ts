@@ -2,7 +2,7 @@
  * `POST /v1/orders/{orderId}/cancel`: a buyer cancels its order. `/pay` and `/redeem` exist only with PUBLIC_PAYMENT=1,
  * because a buyer that says "paid" proves nothing.
  */
-import { InvalidInput, isBusy, StockadeError } from '../../engine/errors.ts';
+import { InvalidInput } from '../../engine/errors.ts';
 import { isOrderId } from '../../engine/order-id.ts';
 import { monotonicMs } from '../../lib/monotonic.ts';
 import { settled, withTimeout } from '../../lib/with-timeout.ts';
@@ -11,6 +11,7 @@ import { refusal } from '../identity/identity.ts';
 import { parseOrderChange } from '../orders/order-change-body.ts';
 import { forBuyer, MAY_BE_DONE, orderReply } from '../orders/order-reply.ts';
 import type { Handler } from '../server/exchange.ts';
+import { failure } from '../server/failure.ts';
 import { pathIdOf } from '../server/http-request.ts';
 import { problem } from '../server/replies/problem.ts';
 import type { Reply } from '../server/replies/reply.ts';
@@ -56,10 +57,9 @@ async function replyTo(
     return await withTimeout(host.readDeadlineMs, changed(host, { orderId, buyerId, change, latestMs }));
   } catch (error) {
     if (error instanceof InvalidInput) return problem('invalid_request', { detail: error.message });
-    if (isBusy(error)) return orderReply({ code: 'busy' });
-    if (!(error instanceof StockadeError)) host.fault(error);
+    const reply = failure(host, error, { busy: orderReply({ code: 'busy' }), failed: MAY_BE_DONE });
     await settled(error, latestMs);
-    return MAY_BE_DONE;
+    return reply;
   }
 }
 

@@ -1,6 +1,5 @@
 /** `GET /v1/orders/{orderId}`: an order, for its owner. */
 
-import { isBusy, StockadeError } from '../../engine/errors.ts';
 import { isOrderId } from '../../engine/order-id.ts';
 import { withTimeout } from '../../lib/with-timeout.ts';
 import type { Order } from '../../operations/order-operations.ts';
@@ -8,6 +7,7 @@ import { mayBeInLog } from '../../orders/log-age.ts';
 import { type Authenticate, refusal } from '../identity/identity.ts';
 import { forBuyer } from '../orders/order-reply.ts';
 import type { Handler, Observer } from '../server/exchange.ts';
+import { failure } from '../server/failure.ts';
 import { pathIdOf } from '../server/http-request.ts';
 import { problem } from '../server/replies/problem.ts';
 import { json, type Reply } from '../server/replies/reply.ts';
@@ -21,9 +21,10 @@ export interface OrderHost extends Observer {
   readonly readDeadlineMs: number;
 }
 
-const UNREADABLE = problem('unavailable', { detail: 'The order can’t be read now. Send the request again.' });
-
-const BUSY = problem('busy', { detail: 'The order was not read. Send the request again.' });
+const UNREAD = {
+  busy: problem('busy', { detail: 'The order was not read. Send the request again.' }),
+  failed: problem('unavailable', { detail: 'The order can’t be read now. Send the request again.' }),
+};
 
 export function orderRoute(host: OrderHost): Handler {
   return async (exchange, request) => {
@@ -34,8 +35,7 @@ export function orderRoute(host: OrderHost): Handler {
     try {
       exchange.reply(await withTimeout(host.readDeadlineMs, orderFor(host, identity.buyerId, orderId)));
     } catch (error) {
-      if (!(error instanceof StockadeError)) host.fault(error);
-      exchange.reply(isBusy(error) ? BUSY : UNREADABLE);
+      exchange.reply(failure(host, error, UNREAD));
     }
   };
 }

@@ -1,5 +1,5 @@
 /** `GET /v1/sales/{saleId}/orders` and `GET /v1/orders`: a buyer's own orders, in one sale and in all. */
-import { InvalidInput, isBusy, StockadeError } from '../../engine/errors.ts';
+import { InvalidInput } from '../../engine/errors.ts';
 import { SALE_ID_PATTERN } from '../../engine/limits.ts';
 import { queryValues } from '../../lib/url-query.ts';
 import { withTimeout } from '../../lib/with-timeout.ts';
@@ -9,6 +9,7 @@ import { isPlace, type OwnPage, type OwnQuery } from '../../orders/own-orders.ts
 import { type Authenticate, refusal } from '../identity/identity.ts';
 import { forBuyer } from '../orders/order-reply.ts';
 import type { Handler, Observer } from '../server/exchange.ts';
+import { failure } from '../server/failure.ts';
 import { pathIdOf } from '../server/http-request.ts';
 import { problem } from '../server/replies/problem.ts';
 import { json, type Reply } from '../server/replies/reply.ts';
@@ -22,10 +23,10 @@ export interface OwnOrdersHost extends Observer {
   readonly readDeadlineMs: number;
 }
 
-const UNREADABLE = problem('unavailable', {
-  detail: 'The orders can’t be read now. Send the request again.',
-});
-const BUSY = problem('busy', { detail: 'The orders were not read. Send the request again.' });
+const UNREAD = {
+  busy: problem('busy', { detail: 'The orders were not read. Send the request again.' }),
+  failed: problem('unavailable', { detail: 'The orders can’t be read now. Send the request again.' }),
+};
 
 type Read = (saleId: string, buyerId: string, query: string) => Promise<Reply>;
 
@@ -57,8 +58,7 @@ function ownRoute(host: OwnOrdersHost, read: Read): Handler {
       exchange.reply(await withTimeout(host.readDeadlineMs, read(saleId, identity.buyerId, query)));
     } catch (error) {
       if (error instanceof InvalidInput) return exchange.reply(invalid(error));
-      if (!(error instanceof StockadeError)) host.fault(error);
-      exchange.reply(isBusy(error) ? BUSY : UNREADABLE);
+      exchange.reply(failure(host, error, UNREAD));
     }
   };
 }

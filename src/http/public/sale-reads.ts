@@ -1,12 +1,12 @@
 /** Reads sales for everybody. Many ask for the same sale at once, so what was read is kept for a moment. */
 import { LRUCache } from 'lru-cache';
 import type { QueueSettings, SaleRecord } from '../../engine/contract.ts';
-import { isBusy, StockadeError } from '../../engine/errors.ts';
 import { SALE_ID_PATTERN } from '../../engine/limits.ts';
 import { withTimeout } from '../../lib/with-timeout.ts';
 import type { DrawFacts } from '../../queue/buyers/draw-facts.ts';
 import { KeptReply } from '../server/conditional.ts';
 import type { Observer } from '../server/exchange.ts';
+import { failure } from '../server/failure.ts';
 import { problem } from '../server/replies/problem.ts';
 import type { Reply } from '../server/replies/reply.ts';
 
@@ -78,8 +78,7 @@ export class SaleReads {
       const read = await withTimeout(ms, this.#cache.fetch(saleId));
       return read?.view() ?? UNKNOWN;
     } catch (error) {
-      if (!(error instanceof StockadeError)) this.#host.fault(error);
-      return isBusy(error) ? BUSY : UNREADABLE;
+      return failure(this.#host, error, { busy: BUSY, failed: UNREADABLE });
     }
   }
 }

@@ -12,13 +12,13 @@
 import type { ChallengeCaller, ChallengeReply } from '../../admission/challenge.ts';
 import type { PurchaseTokens } from '../../admission/purchase-token.ts';
 import type { SaleRecord } from '../../engine/contract.ts';
-import { isBusy, StockadeError } from '../../engine/errors.ts';
 import { SALE_ID_PATTERN } from '../../engine/limits.ts';
 import { monotonicMs } from '../../lib/monotonic.ts';
 import { withTimeout } from '../../lib/with-timeout.ts';
 import { type Authenticate, type Identity, refusal } from '../identity/identity.ts';
 import { type Body, MAX_BODY_BYTES } from '../server/body.ts';
 import type { Handler, Observer } from '../server/exchange.ts';
+import { failure } from '../server/failure.ts';
 import { pathIdOf } from '../server/http-request.ts';
 import { parseObject, unknownField } from '../server/json-object.ts';
 import { problem } from '../server/replies/problem.ts';
@@ -114,8 +114,7 @@ async function read(
   try {
     return await withTimeout(timeoutMs, host.readRecord(saleId));
   } catch (error) {
-    if (!(error instanceof StockadeError)) host.fault(error);
-    return isBusy(error) ? 'busy' : 'unavailable';
+    return failure(host, error, { busy: 'busy', failed: 'unavailable' });
   }
 }
 

@@ -7,7 +7,6 @@
 import type { TokenPlace } from '../../../admission/place-token.ts';
 import type { PurchaseTokens } from '../../../admission/purchase-token.ts';
 import type { SaleRecord } from '../../../engine/contract.ts';
-import { isBusy, StockadeError } from '../../../engine/errors.ts';
 import { SALE_ID_PATTERN } from '../../../engine/limits.ts';
 import { monotonicMs } from '../../../lib/monotonic.ts';
 import { settled, withTimeout } from '../../../lib/with-timeout.ts';
@@ -17,6 +16,7 @@ import type { ToldPlace } from '../../../queue/buyers/place-view.ts';
 import { type Authenticate, type Identity, refusal } from '../../identity/identity.ts';
 import type { AddressOf } from '../../server/client-address.ts';
 import type { Exchange, Handler, Observer } from '../../server/exchange.ts';
+import { failure } from '../../server/failure.ts';
 import { pathIdOf } from '../../server/http-request.ts';
 import { parseObject, unknownField } from '../../server/json-object.ts';
 import { problem } from '../../server/replies/problem.ts';
@@ -53,6 +53,7 @@ const PERHAPS_LEFT = problem('unknown', {
 const BUSY = problem('busy', {
   detail: 'This node has too much to do with queues. Send the request again: a buyer keeps its place.',
 });
+const UNREAD = { busy: BUSY, failed: UNAVAILABLE };
 const FULL = problem('queue_full');
 const CROWDED = noRoomFor('place');
 
@@ -160,7 +161,7 @@ async function left(host: PlaceHost, holder: Holder, number: number | undefined)
   try {
     return await withTimeout(host.readDeadlineMs, work());
   } catch (error) {
-    const reply = failure(host, error, isLeaving ? PERHAPS_LEFT : UNAVAILABLE);
+    const reply = failure(host, error, { busy: BUSY, failed: isLeaving ? PERHAPS_LEFT : UNAVAILABLE });
     if (isLeaving) await settled(error, latestMs);
     return reply;
   }
@@ -180,7 +181,7 @@ async function looked(
   try {
     return await withTimeout(host.readDeadlineMs, work());
   } catch (error) {
-    return failure(host, error);
+    return failure(host, error, UNREAD);
   }
 }
 
@@ -204,7 +205,7 @@ async function join(host: PlaceHost, asked: Asked): Promise<Reply> {
     const place = await host.queue.join(record, { buyerId: asked.buyerId, quantity: wanted });
     return place ? placeReply(host.queueSigners, asked, place) : FULL;
   } catch (error) {
-    return failure(host, error);
+    return failure(host, error, UNREAD);
   }
 }
 
@@ -240,11 +241,6 @@ function refusalReply(refused: JoinRefusal): Reply {
 
 async function recordOf(host: PlaceHost, saleId: string): Promise<SaleRecord | undefined> {
   return SALE_ID_PATTERN.test(saleId) ? host.readRecord(saleId) : undefined;
-}
-
-function failure(host: PlaceHost, error: unknown, failed = UNAVAILABLE): Reply {
-  if (!(error instanceof StockadeError)) host.fault(error);
-  return isBusy(error) ? BUSY : failed;
 }
 
 /** @returns what is wrong with the body, as text, if it is not valid */
