@@ -47,10 +47,10 @@ export function placesOf(parts: PlaceParts, run: Run): ShopPlaces {
   return {
     async join(input) {
       const { saleId, buyerId, quantity } = checkedPlace(input);
-      return inQueue(saleId, buyerId, async (record) => {
+      return inQueue(saleId, buyerId, async (record, latestMs) => {
         const refused = joinRefusal(record, quantity);
         if (refused) return refused;
-        const place = await queue.join(record, { buyerId, quantity });
+        const place = await queue.join(record, { buyerId, quantity }, latestMs);
         return place ? told(place) : { code: 'queue_full' };
       });
     },

@@ -9,6 +9,7 @@
 import type { TokenPlace } from '../../admission/place-token.ts';
 import type { SaleRecord } from '../../engine/contract.ts';
 import { Busy, StockadeError } from '../../engine/errors.ts';
+import { monotonicMs } from '../../lib/monotonic.ts';
 import { withTimeout } from '../../lib/with-timeout.ts';
 import type { Database } from '../../postgres/database.ts';
 import type { Place, PlaceWish } from '../place.ts';
@@ -58,12 +59,13 @@ export class BuyersQueue {
   /**
    * The buyer's place, which it gets now if it has none.
    * @param record of a sale that has a queue
+   * @param latestMs until when the buyer waits, by `monotonicMs`
    * @returns `undefined` if the queue is full, or was turned off or closed a moment ago
-   * @throws Busy; StockadeError if there is no answer within `deadlineMs`
+   * @throws Busy; StockadeError if there is no answer until then
    */
-  async join(record: SaleRecord, wish: PlaceWish): Promise<ToldPlace | undefined> {
-    const place = await this.#lanes.ask(record.sale.id, wish);
-    return place && this.#tell(record, place);
+  async join(record: SaleRecord, wish: PlaceWish, latestMs: number): Promise<ToldPlace | undefined> {
+    const place = await this.#lanes.ask(record.sale.id, wish, latestMs - monotonicMs());
+    return place && this.#tell(record, place, latestMs);
   }
 
   /**
@@ -140,11 +142,16 @@ export class BuyersQueue {
     await Promise.all([...this.#watched.values()].map(({ watch }) => watch.stop()));
   }
 
-  async #tell(record: SaleRecord, place: Place): Promise<ToldPlace> {
+  /** @param latestMs until when it may wait for Postgres */
+  async #tell(
+    record: SaleRecord,
+    place: Place,
+    latestMs = monotonicMs() + this.#parts.deadlineMs,
+  ): Promise<ToldPlace> {
     if (place.state !== 'waiting') return toldEnd(place);
     if (isOver(record, place)) return toldClosed(place);
     const { watch } = this.#watch(record);
-    if (!watch.isReady) await withTimeout(this.#parts.deadlineMs, watch.ready());
+    if (!watch.isReady) await withTimeout(latestMs - monotonicMs(), watch.ready());
     watch.heard(place.number);
     return { ...watch.tell(place), salt: watch.saltOf(place) };
   }

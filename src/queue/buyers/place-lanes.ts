@@ -23,7 +23,7 @@ const MAX_WAITING = 32_768;
 export interface PlaceLanesParts {
   /** As `givePlaces` (places.ts). */
   readonly give: (saleId: string, wishes: readonly PlaceWish[]) => Promise<ReadonlyMap<string, Place>>;
-  /** How long a buyer waits for its place, in milliseconds. */
+  /** How long a buyer waits for its place at most, in milliseconds. */
   readonly deadlineMs: number;
   /** Called with the error of a batch that failed. */
   readonly fault: (error: unknown) => void;
@@ -43,13 +43,15 @@ export class PlaceLanes {
   }
 
   /**
-   * The buyer's place: a new one, or the one that it has. @param saleId of a sale that exists
+   * The buyer's place: a new one, or the one that it has.
+   * @param saleId of a sale that exists
+   * @param waitMs how long this caller waits
    * @returns `undefined` if the queue is full, off, or over
    * @throws Busy if too many wait; StockadeError if there is no answer in time, or Postgres has failed
    */
-  ask(saleId: string, wish: PlaceWish): Promise<Place | undefined> {
+  ask(saleId: string, wish: PlaceWish, waitMs = this.#parts.deadlineMs): Promise<Place | undefined> {
     const lane = this.#lanes.get(saleId) ?? this.#open(saleId);
-    return withTimeout(this.#parts.deadlineMs, lane.ask(wish));
+    return withTimeout(waitMs, lane.ask(wish));
   }
 
   #open(saleId: string): PlaceLane {

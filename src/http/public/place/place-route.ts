@@ -195,6 +195,7 @@ interface Asked {
 async function join(host: PlaceHost, asked: Asked): Promise<Reply> {
   const wanted = quantityIn(asked.body);
   if (typeof wanted === 'string') return problem('invalid_request', { detail: wanted });
+  const latestMs = monotonicMs() + host.readDeadlineMs;
   try {
     const known = host.knownRecord(asked.saleId);
     const record = known ?? (await withTimeout(host.readDeadlineMs, recordOf(host, asked.saleId)));
@@ -202,7 +203,7 @@ async function join(host: PlaceHost, asked: Asked): Promise<Reply> {
     const refused = refusalOf(host, record, asked, wanted);
     if (refused) return refused;
     // It keeps to a deadline of its own. A second timer for each of very many requests would be felt.
-    const place = await host.queue.join(record, { buyerId: asked.buyerId, quantity: wanted });
+    const place = await host.queue.join(record, { buyerId: asked.buyerId, quantity: wanted }, latestMs);
     return place ? placeReply(host.queueSigners, asked, place) : FULL;
   } catch (error) {
     return failure(host, error, UNREAD);
