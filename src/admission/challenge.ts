@@ -3,7 +3,7 @@
  * provides its own as a module, or uses the built-in one (proof-of-work.ts).
  */
 import { StockadeError } from '../engine/errors.ts';
-import { monotonicMs } from '../lib/monotonic.ts';
+import { seldom } from '../lib/seldom.ts';
 import { withTimeout } from '../lib/with-timeout.ts';
 
 export interface ChallengeContext {
@@ -35,9 +35,6 @@ export const MAX_CHALLENGE_CALLS = 256;
 /** With less time left than this, the challenge is not called. */
 export const LEAST_CALL_MS = 50;
 
-/** Errors of a challenge are reported once in this time, not for every buyer. */
-const REPORT_EVERY_MS = 10_000;
-
 type Holder = Omit<ChallengeContext, 'signal'>;
 
 /** Calls a challenge, with a deadline for each call and a limit on calls under way. */
@@ -45,7 +42,7 @@ export class ChallengeCaller {
   readonly #challenge: Challenge;
   readonly #fault: (error: unknown) => void;
   #underWay = 0;
-  #reportedMs = Number.NEGATIVE_INFINITY;
+  readonly #mayReport = seldom();
 
   /** @param fault called with what the challenge has thrown, and with timeouts */
   constructor(challenge: Challenge, fault: (error: unknown) => void) {
@@ -90,9 +87,7 @@ export class ChallengeCaller {
   }
 
   #report(cause: unknown): void {
-    const now = monotonicMs();
-    if (now < this.#reportedMs + REPORT_EVERY_MS) return;
-    this.#reportedMs = now;
+    if (!this.#mayReport()) return;
     this.#fault(new StockadeError('challenge_broken', 'the challenge gave no answer', { cause }));
   }
 }

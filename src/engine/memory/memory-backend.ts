@@ -3,7 +3,6 @@
  * compared. Nothing survives the process; at the next start a sale is rebuilt from Postgres.
  */
 
-import { minId } from '../../lib/min-id.ts';
 import type {
   Backend,
   BackendEvents,
@@ -36,6 +35,7 @@ import type {
 } from '../contract.ts';
 import { StaleGeneration } from '../errors.ts';
 import { AFTER_ALL_IDS } from '../limits.ts';
+import { minId } from '../min-id.ts';
 import { rulesOf } from '../sale/rules.ts';
 import { MemoryAudits } from './memory-audits.ts';
 import { MemorySegment } from './memory-segment.ts';

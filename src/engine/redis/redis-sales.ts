@@ -1,5 +1,4 @@
 import { chunksOf } from '../../lib/chunks-of.ts';
-import { minId } from '../../lib/min-id.ts';
 import type { RedisClient } from '../../redis/clients.ts';
 import type { SendAll } from '../../redis/send-all.ts';
 import type {
@@ -21,6 +20,7 @@ import type {
 } from '../contract.ts';
 import { BackendCorrupt, StaleGeneration } from '../errors.ts';
 import { AFTER_ALL_IDS, MAX_SEGMENTS } from '../limits.ts';
+import { minId } from '../min-id.ts';
 import { rulesOf } from '../sale/rules.ts';
 import { reopenSale, tellChange } from './protocol/change-counter.ts';
 import { decodeCount, decodeRecord, decodeWithdrawal, encodeDigest, encodeRecord } from './protocol/codec.ts';

@@ -1,5 +1,6 @@
 import { errors, type JWTPayload, type JWTVerifyOptions, jwtVerify } from 'jose';
 import { ID_PATTERN, MAX_ID_CHARACTERS } from '../../engine/limits.ts';
+import { seldom } from '../../lib/seldom.ts';
 import type { HttpRequest } from '../server/http-request.ts';
 import { problem } from '../server/replies/problem.ts';
 import type { ProblemCode } from '../server/replies/problem-kinds.ts';
@@ -101,8 +102,6 @@ const CLOCK_TOLERANCE_S = 5;
 const UNCHECKED: Identity = { unavailable: 'The token can’t be checked now. Nothing was taken.' };
 /** There is no usable key set, so the token is neither valid nor invalid. */
 const KEY_SET_FAULTS = ['ERR_JOSE_GENERIC', 'ERR_JWKS_TIMEOUT', 'ERR_JWKS_INVALID'];
-/** A key set without a usable answer is reported once in this time, not for every request. */
-const REPORT_EVERY_MS = 10_000;
 
 /**
  * Checks a bearer token whose claim `sub` names the buyer. The key decides the algorithm, never the token.
@@ -121,7 +120,7 @@ export function jwtIdentity(
   };
   const payloadOf = secret !== undefined ? bySecret(secret, options) : byKeySet(jwksUrl!, timeoutMs, options);
   const good = new CheckedTokens<Identity>();
-  let reportedMs = Number.NEGATIVE_INFINITY;
+  const mayReport = seldom();
 
   async function verify(token: string, digest: string): Promise<Identity> {
     try {
@@ -131,10 +130,7 @@ export function jwtIdentity(
       return identity;
     } catch (error) {
       if (error instanceof errors.JOSEError && !KEY_SET_FAULTS.includes(error.code)) return refusedFor(error);
-      if (performance.now() > reportedMs + REPORT_EVERY_MS) {
-        reportedMs = performance.now();
-        fault(error);
-      }
+      if (mayReport()) fault(error);
       return UNCHECKED;
     }
   }

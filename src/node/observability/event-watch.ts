@@ -1,9 +1,8 @@
 import { Counter, Gauge, type Registry } from 'prom-client';
 import type { RelayEvents } from '../../events/relay-events.ts';
+import { seldom } from '../../lib/seldom.ts';
 import type { Log } from '../process/log.ts';
 
-/** Events that readers of the stream have missed are logged at most once in this time. */
-const REPORT_EVERY_MS = 10_000;
 const NAMED_GROUPS = 10;
 const MISSED =
   'order events were trimmed from the stream before these consumer groups read them; raise EVENTS_STREAM_MAX';
@@ -42,12 +41,7 @@ function metricsOf(registry: Registry) {
 export function watchEvents(log: Log, registry: Registry): RelayEvents {
   const metrics = metricsOf(registry);
   const lost = new Map<string, number>();
-  let reportedMs = Number.NEGATIVE_INFINITY;
-  const mayReport = () => {
-    if (performance.now() < reportedMs + REPORT_EVERY_MS) return false;
-    reportedMs = performance.now();
-    return true;
-  };
+  const mayReport = seldom();
   const reportLost = () => {
     if (lost.size === 0 || !mayReport()) return;
     log.warn({ missed: Object.fromEntries([...lost].slice(0, NAMED_GROUPS)) }, MISSED);

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
+import { minId } from '../../../src/engine/min-id.ts';
 import { groupBy } from '../../../src/lib/group-by.ts';
-import { minId } from '../../../src/lib/min-id.ts';
 
 it('groups come in the order of their first items, and items in their order', () => {
   const groups = groupBy([5, 2, 7, 4, 9], (n) => n % 2);

@@ -36,7 +36,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   'sync/apply': ['engine', 'lib', 'postgres'],
   locks: ['engine', 'lib', 'redis'],
   'engine/memory': ['engine', 'lib', 'engine/sale'],
-  'http/identity': ['engine', 'http/server/replies', 'http/server'],
+  'http/identity': ['engine', 'lib', 'http/server/replies', 'http/server'],
   'http/orders': ['engine/sale', 'operations', 'http/server/replies'],
   events: ['engine', 'engine/sale', 'lib', 'operations', 'postgres'],
   'config/values': ['redis'],

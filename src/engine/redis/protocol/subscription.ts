@@ -1,13 +1,11 @@
 import type { Redis } from 'ioredis';
-import { monotonicMs } from '../../../lib/monotonic.ts';
+import { seldom } from '../../../lib/seldom.ts';
 import type { BackendEvents } from '../../contract.ts';
 import { BackendCorrupt } from '../../errors.ts';
 import type { Keys } from './keys.ts';
 import { decodeHints, decodeSaleId, decodeSyncNews, decodeWatermarks } from './messages.ts';
 
 const HEARTBEAT_MS = 2_000;
-/** Foreign messages are reported at most once in this time, so that a flood of them does not flood the log. */
-const REPORT_EVERY_MS = 10_000;
 
 /**
  * Calls the matching handler of `events` for each message on this connection, which must be open. @returns a function
@@ -15,11 +13,9 @@ const REPORT_EVERY_MS = 10_000;
  */
 export async function listen(client: Redis, keys: Keys, events: BackendEvents): Promise<() => Promise<void>> {
   const { watermarks, hints, sales, syncs } = keys;
-  let reportedMs = Number.NEGATIVE_INFINITY;
+  const mayReport = seldom();
   const report = (error: BackendCorrupt) => {
-    if (monotonicMs() < reportedMs + REPORT_EVERY_MS) return;
-    reportedMs = monotonicMs();
-    events.foreign?.(error);
+    if (mayReport()) events.foreign?.(error);
   };
   client.on('message', (channel: string, message: string) => {
     try {
