@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import createKnex, { type Knex } from 'knex';
+import { monotonicMs } from '../lib/monotonic.ts';
 import { cancelStatement, type ServerSession, statementBegins } from './cancel.ts';
 
 export type Database = Knex;
@@ -129,23 +130,23 @@ const PERMANENT = new Set(['3D000', '28P01', '28000']);
 const NO_TLS = /certificate|does not support SSL/;
 
 /**
- * Waits until the database answers, at most `timeoutMs`.
- * @param waits called once, with the error, if the database does not answer at once
- * @throws the last connection error
+ * Waits until the database can be used, at most `timeoutMs`: it may start at this moment, or have no free connection.
+ * @param waits called once, with the error, if it can't be used at once
+ * @throws the last error
  */
 export async function awaitDatabase(
   db: Database,
   timeoutMs: number,
   waits: (error: unknown) => void,
 ): Promise<void> {
-  const deadline = Date.now() + timeoutMs;
+  const deadline = monotonicMs() + timeoutMs;
   let isFirst = true;
   for (;;) {
     try {
       await db.raw('select 1');
       return;
     } catch (error) {
-      if (Date.now() >= deadline || isPermanent(error)) throw error;
+      if (monotonicMs() >= deadline || isPermanent(error)) throw error;
       if (isFirst) waits(error);
       isFirst = false;
       await delay(100);

@@ -8,6 +8,7 @@ import { isRehearsal } from '../engine/sale/rehearsal.ts';
 import type { SaleChange } from '../engine/sale/sale-change.ts';
 import { parseNewSale, saleToJson } from '../engine/sale/sale-json.ts';
 import { unitsLeft } from '../engine/sale/units-left.ts';
+import { monotonicMs } from '../lib/monotonic.ts';
 import { type Deletion, SaleDeleting } from '../operations/delete-operations.ts';
 import type { RebalanceOptions, RebalanceReport } from '../operations/rebalance-operations.ts';
 import type { Recovery } from '../operations/recover-operations.ts';
@@ -177,19 +178,19 @@ export class SaleService implements SaleOperations {
    * @param what the change made so far, for the error message
    */
   async #build(saleId: string, what: string): Promise<void> {
-    const deadline = Date.now() + BUILD_WAIT_MS;
+    const deadline = monotonicMs() + BUILD_WAIT_MS;
     for (;;) {
       if (await this.#locks.tryLock(saleId)) {
         try {
           if (!(await this.#isBuilt(saleId))) await this.#rebuild(saleId);
           return;
         } catch (error) {
-          if (!(error instanceof StaleGeneration) || Date.now() > deadline) throw error;
+          if (!(error instanceof StaleGeneration) || monotonicMs() > deadline) throw error;
         } finally {
           await this.#locks.unlock(saleId);
         }
       } else if (await this.#isBuilt(saleId)) return;
-      else if (Date.now() > deadline) {
+      else if (monotonicMs() > deadline) {
         throw new StockadeError(
           'unavailable',
           `${what}, but its state was not built within ${BUILD_WAIT_MS} ms; sync continues: ` +

@@ -80,7 +80,10 @@ export async function openDatabasePart(config: Config, log: Log, teardown: Teard
     const locks = new PostgresLocks(url);
     const { database: name } = storeNames(config);
     const db = await open(url, config.pgPoolMax, teardown, (err) =>
-      log.warn({ err }, `${name} does not answer; it is asked again for up to ${CONNECT_WAIT_MS / 1_000} s`),
+      log.warn(
+        { err },
+        `${name} can't be used yet; it is asked again for up to ${CONNECT_WAIT_MS / 1_000} s`,
+      ),
     ).catch((error) => {
       throw isSilent(error)
         ? new StockadeError('unavailable', `${name} does not answer`, { cause: error })

@@ -1,5 +1,5 @@
 /** Changes of a sale by operators while it sells: in both stores or in none, once, and with a row in the ledger. */
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { Outcome, Purchase } from '../../../src/engine/contract.ts';
 import { InvalidInput, StaleGeneration } from '../../../src/engine/errors.ts';
 import { MAX_STOCK } from '../../../src/engine/limits.ts';
@@ -12,6 +12,7 @@ import {
   WrongState,
 } from '../../../src/operations/sale-operations.ts';
 import { rows } from '../../../src/postgres/database.ts';
+import type { SaleLocks } from '../../../src/postgres/sale-locks.ts';
 import { rebuildSale } from '../../../src/rebuild/rebuild.ts';
 import { followState } from '../../../src/sales/follow-state.ts';
 import { readOpenMovements } from '../../../src/sales/ledger.ts';
@@ -74,6 +75,23 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
       remaining: 5,
     });
     expect(hits()).toBe(1);
+  });
+
+  test('a creation waits for the lock of its sale, also if the clock is set ahead meanwhile', async () => {
+    onTestFinished(() => void vi.restoreAllMocks());
+    let tries = 0;
+    const locks = {
+      async tryLock(saleId: string) {
+        tries++;
+        if (tries === 2) vi.spyOn(Date, 'now').mockReturnValue(Date.now() + 3_600_000);
+        return tries > 3 && shop.locks.tryLock(saleId);
+      },
+      unlock: (saleId: string) => shop.locks.unlock(saleId),
+    } as SaleLocks;
+    const service = new SaleService(shop.db, shop.backend, locks);
+    expect(await service.create({ id: 'late', stock: 5, segments: 2 }, 'anna')).toMatchObject({
+      remaining: 5,
+    });
   });
 
   test('a creation fails at once if the backend fails, and sync builds the sale', async () => {

@@ -1,0 +1,21 @@
+import { afterEach, expect, test, vi } from 'vitest';
+import { awaitDatabase, type Database } from '../../../src/postgres/database.ts';
+
+const WAIT_MS = 300;
+
+afterEach(() => void vi.restoreAllMocks());
+
+test('a database that does not answer is waited for as long as was asked, also if the clock is set back', async () => {
+  const began = performance.now();
+  const refused = new Error('connect ECONNREFUSED');
+  const heard: unknown[] = [];
+  const db = {
+    raw: async () => {
+      vi.spyOn(Date, 'now').mockReturnValue(0);
+      throw refused;
+    },
+  } as unknown as Database;
+  await expect(awaitDatabase(db, WAIT_MS, (error) => heard.push(error))).rejects.toBe(refused);
+  expect(performance.now() - began).toBeGreaterThanOrEqual(WAIT_MS);
+  expect(heard).toEqual([refused]);
+}, 2_000);
