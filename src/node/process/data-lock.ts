@@ -22,14 +22,14 @@ export function lockDataDir(directory: string): () => void {
     throw new StockadeError('data_dir_in_use', `${directory} is in use by another shop of this process`);
   const file = join(folder, 'lock');
   if (!claim(file)) {
-    const holder = Number(readFileSync(file, 'utf8'));
-    if (isAlive(holder)) {
+    const holder = holderOf(file);
+    if (holder !== undefined && isAlive(holder)) {
       throw new StockadeError(
         'data_dir_in_use',
         `${directory} is in use by process ${holder}; stop it, or set DATA_DIR to another directory`,
       );
     }
-    removeStale(file, holder);
+    if (holder !== undefined) removeStale(file, holder);
     if (!claim(file))
       throw new StockadeError('data_dir_in_use', `${directory} was just taken by another process`);
   }
@@ -49,20 +49,38 @@ function removeStale(file: string, holder: number): void {
   try {
     renameSync(file, moved);
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return;
+    if (codeOf(error) === 'ENOENT') return;
     throw error;
   }
   if (Number(readFileSync(moved, 'utf8')) !== holder) linkSync(moved, file);
   rmSync(moved);
 }
 
-function claim(file: string): boolean {
+/** The number in the file, which no process has if nothing was written into it; `undefined` if the file is gone. */
+function holderOf(file: string): number | undefined {
   try {
-    writeFileSync(file, String(process.pid), { flag: 'wx', mode: 0o600 });
+    return Number(readFileSync(file, 'utf8'));
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return undefined;
+    throw error;
+  }
+}
+
+/**
+ * Writes the number of this process to a draft and then links it into place. A file that stood there without its number, if only for a
+ * moment, would be taken for that of a dead process.
+ */
+function claim(file: string): boolean {
+  const draft = `${file}-draft.${process.pid}`;
+  writeFileSync(draft, String(process.pid), { mode: 0o600 });
+  try {
+    linkSync(draft, file);
     return true;
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
+    if (codeOf(error) === 'EEXIST') return false;
     throw error;
+  } finally {
+    rmSync(draft);
   }
 }
 
@@ -72,6 +90,8 @@ function isAlive(pid: number): boolean {
     process.kill(pid, 0);
     return true;
   } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM';
+    return codeOf(error) === 'EPERM';
   }
 }
+
+const codeOf = (error: unknown) => (error as NodeJS.ErrnoException).code;
