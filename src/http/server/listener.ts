@@ -47,6 +47,11 @@ export function listenerOf(server: Listening, traffic: Traffic): Listener {
   };
 }
 
-export function cannotListen(host: string, port: number, why = 'another program may listen there') {
-  return new StockadeError('port_in_use', `can't listen on ${host}:${port}: ${why}`);
+export function cannotListen(
+  host: string,
+  port: number,
+  why = 'another program may listen there',
+  cause?: Error,
+): StockadeError {
+  return new StockadeError('port_in_use', `can't listen on ${host}:${port}: ${why}`, { cause });
 }

@@ -1,5 +1,5 @@
 import { type AddressInfo, createServer, type Server } from 'node:net';
-import { StockadeError } from '../../engine/errors.ts';
+import { cannotListen } from '../../http/server/listener.ts';
 
 /**
  * Opens servers on a port that nobody else uses. The HTTP servers share a port among threads, and then the system lets other
@@ -30,11 +30,7 @@ export async function onOwnPort<T>(
     name.close();
   }
   if (port === 0) return onOwnPort(host, port, open);
-  throw portInUse(host, port, 'another node is about to listen there');
-}
-
-function portInUse(host: string, port: number, why: string, cause?: Error): StockadeError {
-  return new StockadeError('port_in_use', `can't listen on ${host}:${port}: ${why}`, { cause });
+  throw cannotListen(host, port, 'another node is about to listen there');
 }
 
 function listenAlone(host: string, port: number): Promise<Server> {
@@ -42,7 +38,7 @@ function listenAlone(host: string, port: number): Promise<Server> {
     const server = createServer();
     server.once('error', (error: NodeJS.ErrnoException) => {
       const why = error.code === 'EADDRINUSE' ? 'something else listens there' : error.message;
-      reject(portInUse(host, port, why, error));
+      reject(cannotListen(host, port, why, error));
     });
     server.listen({ host, port, exclusive: true }, () => resolve(server));
   });

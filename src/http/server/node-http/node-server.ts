@@ -79,7 +79,7 @@ class NodeServer implements HttpServer {
   listen({ host, port, isShared }: ListenOptions): Promise<Listener> {
     const server = this.#server;
     return new Promise((resolve, reject) => {
-      server.once('error', ({ message }) => reject(cannotListen(host, port, message)));
+      server.once('error', (error) => reject(cannotListen(host, port, error.message, error)));
       server.listen({ host, port, exclusive: true, ...(isShared && { reusePort: true }) }, () => {
         const listening = {
           port: (server.address() as AddressInfo).port,
