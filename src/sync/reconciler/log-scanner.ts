@@ -12,7 +12,7 @@
  */
 import type { ExpectedSale, KnownEntry, LogPosition, LogRead, SaleVersion } from '../../engine/contract.ts';
 import { readPositions } from '../../postgres/cursors.ts';
-import { readClosedSales, type SaleHead, SalesAtWork } from '../../sales/sales-at-work.ts';
+import { type ComparedSale, readClosedSales, SalesAtWork } from '../../sales/sales-at-work.ts';
 import { checkHead } from '../apply/log-chain.ts';
 import type { SaleLog } from '../apply/sale-log.ts';
 import type { HeldSales } from '../held/held-sales.ts';
@@ -30,7 +30,7 @@ const CLOSED_PAGE_DRAINED = 50;
 
 /** A sale as it is in Postgres, and its record in the backend. */
 export interface Seen {
-  readonly sale: SaleHead;
+  readonly sale: ComparedSale;
   readonly version: SaleVersion | undefined;
 }
 
@@ -43,7 +43,7 @@ export interface ClosedSales {
 
 /** A sale that this sync works on, with what was known of its logs before the query. */
 interface Known {
-  readonly sale: SaleHead;
+  readonly sale: ComparedSale;
   readonly log: SaleLog;
   readonly positions: readonly LogPosition[];
   readonly newest: readonly KnownEntry[];
@@ -110,7 +110,7 @@ export class LogScanner {
     const { db, backend } = this.#stores;
     const ids = drained.map(({ sale }) => sale.id);
     const cursors = await readPositions(db, ids);
-    const positionsOf = (sale: SaleHead) => cursors.get(sale.id) ?? [];
+    const positionsOf = (sale: ComparedSale) => cursors.get(sale.id) ?? [];
     const matches = await backend.sales.matches(drained.map(({ sale }) => expected(sale, positionsOf(sale))));
     const unclear = drained.filter((_, i) => !matches[i]);
     const reads = (
@@ -130,8 +130,8 @@ export class LogScanner {
     return this.#sales.isFinished(seen.sale.id) && isAsInPostgres(seen);
   }
 
-  *#pagesOf(sales: readonly SaleHead[]): Generator<SaleHead[]> {
-    let [page, segments]: [SaleHead[], number] = [[], 0];
+  *#pagesOf(sales: readonly ComparedSale[]): Generator<ComparedSale[]> {
+    let [page, segments]: [ComparedSale[], number] = [[], 0];
     for (const sale of sales) {
       page.push(sale);
       segments += this.#sales.held(sale.id)?.positions.length ?? 1;
@@ -142,7 +142,7 @@ export class LogScanner {
     if (page.length > 0) yield page;
   }
 
-  async #withoutMatching(sales: readonly SaleHead[]): Promise<SaleHead[]> {
+  async #withoutMatching(sales: readonly ComparedSale[]): Promise<ComparedSale[]> {
     const known = this.#knownOf(sales);
     const matches = await this.#stores.backend.sales.matches(
       known.map(({ sale, newest }) => expected(sale, newest)),
@@ -154,7 +154,7 @@ export class LogScanner {
     return sales.filter((sale) => !atRest.has(sale));
   }
 
-  async #compareHeads(sales: readonly SaleHead[]): Promise<Seen[]> {
+  async #compareHeads(sales: readonly ComparedSale[]): Promise<Seen[]> {
     const known = this.#knownOf(sales);
     const positions = known.flatMap((each) => each.positions);
     const [seen, reads] = await Promise.all([
@@ -162,7 +162,7 @@ export class LogScanner {
       this.#stores.backend.log.readLog(positions, 0),
     ]);
     const heads = reads.values();
-    const sound = new Set<SaleHead>();
+    const sound = new Set<ComparedSale>();
     for (const each of known) {
       const ofSale = each.positions.map(() => heads.next().value!);
       if (!learn(each, ofSale)) continue;
@@ -173,7 +173,7 @@ export class LogScanner {
   }
 
   /** The sales that this sync works on in the same generation as Postgres. */
-  #knownOf(sales: readonly SaleHead[]): Known[] {
+  #knownOf(sales: readonly ComparedSale[]): Known[] {
     return sales.flatMap((sale) => {
       const log = this.#sales.held(sale.id);
       if (log?.generation !== sale.generation) return [];
@@ -181,7 +181,7 @@ export class LogScanner {
     });
   }
 
-  #currentLog({ id, generation }: SaleHead): SaleLog | undefined {
+  #currentLog({ id, generation }: ComparedSale): SaleLog | undefined {
     const log = this.#sales.held(id);
     return log?.generation === generation ? log : undefined;
   }
@@ -196,7 +196,7 @@ export class LogScanner {
     return this.#sales.held(sale.id) === log && sale.state === 'closed' && log.backlog === 0;
   }
 
-  async #withVersions(sales: readonly SaleHead[]): Promise<Seen[]> {
+  async #withVersions(sales: readonly ComparedSale[]): Promise<Seen[]> {
     const versions = await this.#stores.backend.sales.versions(sales.map(({ id }) => id));
     return sales.map((sale, i) => ({ sale, version: versions[i] }));
   }
@@ -210,7 +210,7 @@ function learn({ sale, log, newest }: Known, reads: readonly LogRead[]): boolean
 }
 
 function expected(
-  { id: saleId, generation, state, rules }: SaleHead,
+  { id: saleId, generation, state, rules }: ComparedSale,
   newest: ExpectedSale['newest'],
 ): ExpectedSale {
   return { saleId, generation, state, rules, newest };
@@ -243,7 +243,7 @@ export function isAnnounced({ position, head }: LogRead): boolean {
  * matter, unless they are missing: then version 0.1.0 has built the sale, and it lacks counters too (set-state.lua).
  */
 export function isAsWanted(
-  sale: SaleHead,
+  sale: ComparedSale,
   seen: Pick<SaleVersion, 'rules'> & { readonly state: string },
 ): boolean {
   return (

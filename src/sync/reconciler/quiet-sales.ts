@@ -6,7 +6,7 @@
  *
  *   busy ──the same at QUIET_SCANS scans in a row──> quiet ──any change, or the messages were interrupted──> busy
  */
-import type { SaleHead } from '../../sales/sales-at-work.ts';
+import type { ComparedSale } from '../../sales/sales-at-work.ts';
 import type { SaleLog } from '../apply/sale-log.ts';
 
 /** Scans, of which there is one a second. */
@@ -18,8 +18,8 @@ const ALL_AT_ONCE_SALES = 250;
 
 /** A sale as it was at the last scan that compared it. */
 interface Rest {
-  readonly state: SaleHead['state'];
-  readonly rules: SaleHead['rules'];
+  readonly state: ComparedSale['state'];
+  readonly rules: ComparedSale['rules'];
   readonly entries: number;
   /** How many scans in a row have found it like this. */
   readonly scans: number;
@@ -38,9 +38,9 @@ export class QuietSales {
    * @param logOf the log of a sale in the generation that Postgres has; `undefined` if there is none
    * @returns the sales to be compared
    */
-  choose(sales: readonly SaleHead[], logOf: (sale: SaleHead) => SaleLog | undefined): SaleHead[] {
+  choose(sales: readonly ComparedSale[], logOf: (sale: ComparedSale) => SaleLog | undefined): ComparedSale[] {
     this.#scan++;
-    const quiet = new Map<SaleHead, Rest>();
+    const quiet = new Map<ComparedSale, Rest>();
     for (const sale of sales) {
       const rest = this.#quietRest(sale, logOf(sale));
       if (rest) quiet.set(sale, rest);
@@ -50,7 +50,7 @@ export class QuietSales {
   }
 
   /** The backend has the sale as Postgres and the log say. */
-  matched(sale: SaleHead, log: SaleLog): void {
+  matched(sale: ComparedSale, log: SaleLog): void {
     const { state, rules } = sale;
     const before = this.#rests.get(log);
     const scans = before && isAsBefore(before, sale, log) ? before.scans + 1 : 0;
@@ -67,13 +67,13 @@ export class QuietSales {
     return this.#scan % ROUND_SCANS;
   }
 
-  #quietRest(sale: SaleHead, log: SaleLog | undefined): Rest | undefined {
+  #quietRest(sale: ComparedSale, log: SaleLog | undefined): Rest | undefined {
     const rest = log && this.#rests.get(log);
     if (!rest || rest.scans < QUIET_SCANS || log.backlog > 0) return undefined;
     return isAsBefore(rest, sale, log) ? rest : undefined;
   }
 }
 
-function isAsBefore({ state, rules, entries }: Rest, sale: SaleHead, log: SaleLog): boolean {
+function isAsBefore({ state, rules, entries }: Rest, sale: ComparedSale, log: SaleLog): boolean {
   return state === sale.state && rules === sale.rules && entries === log.entries;
 }

@@ -7,13 +7,13 @@ import type {
   SaleVersion,
 } from '../../../src/engine/contract.ts';
 import { rulesOf } from '../../../src/engine/sale/rules.ts';
-import type { SaleHead } from '../../../src/sales/sales-at-work.ts';
+import type { ComparedSale } from '../../../src/sales/sales-at-work.ts';
 import { SaleLog } from '../../../src/sync/apply/sale-log.ts';
 import type { HeldSales } from '../../../src/sync/held/held-sales.ts';
 import type { SyncStores } from '../../../src/sync/held/sync-stores.ts';
 
 export interface ScannedSale {
-  readonly head: SaleHead;
+  readonly row: ComparedSale;
   /** What sync knows of the logs; missing: it does not work on the sale. */
   log?: SaleLog | undefined;
   isFinished: boolean;
@@ -33,7 +33,7 @@ export function headAt(seq: number, change: Partial<LogHead> = {}): LogHead {
   return { seq, tail: `tail-${seq}`, orders: seq, committed: seq, state: 'open', rules: R1, ...change };
 }
 
-interface SaleSpec extends Partial<Omit<SaleHead, 'id' | 'rules'>> {
+interface SaleSpec extends Partial<Omit<ComparedSale, 'id' | 'rules'>> {
   readonly held?: boolean;
   readonly segments?: number;
   /** Entries in each log, all of them applied. */
@@ -57,8 +57,8 @@ export class ScannedShop {
   /** A sale that is in the backend as in Postgres. */
   add(id: string, spec: SaleSpec = {}): ScannedSale {
     const { held = false, segments = 1, seq = 0, ...change } = spec;
-    const head: SaleHead = { id, generation: 1, state: 'open', rules: R1, isArchived: false, ...change };
-    const { generation, state, rules } = head;
+    const row: ComparedSale = { id, generation: 1, state: 'open', rules: R1, isArchived: false, ...change };
+    const { generation, state, rules } = row;
     const tail = `tail-${seq}`;
     const cursors = Array.from({ length: segments }, (_, segment) => ({
       saleId: id,
@@ -72,7 +72,7 @@ export class ScannedShop {
       cursors.map((cursor) => ({ ...cursor, orders: seq, units: seq })),
     );
     const sale: ScannedSale = {
-      head,
+      row,
       log: held ? log : undefined,
       isFinished: false,
       version: { epoch: 1, generation, state, rules },
@@ -129,18 +129,18 @@ export class ScannedShop {
       return (first as string[]).flatMap((id) =>
         this.sales.get(id)!.cursors.map(({ seq, ...cursor }) => ({ sale_id: id, position: seq, ...cursor })),
       );
-    const heads = [...this.sales.values()].map(({ head }) => head);
-    const open = heads.filter(({ state }) => state !== 'closed');
+    const all = [...this.sales.values()].map(({ row }) => row);
+    const open = all.filter(({ state }) => state !== 'closed');
     const sum = open.length === 0 ? null : JSON.stringify(open);
     if (sql.startsWith('SELECT sum(')) return [{ sum }];
     this.queried.push(first);
     if (limit !== undefined)
-      return heads
+      return all
         .filter(({ id }) => id > (first as string))
         .slice(0, limit as number)
-        .map(rowOf);
-    if (first === undefined) return open.map((head) => ({ ...rowOf(head), sum }));
-    return heads.filter(({ id, state }) => state === 'closed' && (first as string[]).includes(id)).map(rowOf);
+        .map(rawOf);
+    if (first === undefined) return open.map((row) => ({ ...rawOf(row), sum }));
+    return all.filter(({ id, state }) => state === 'closed' && (first as string[]).includes(id)).map(rawOf);
   }
 
   #matches({ saleId, generation, state, rules, newest }: ExpectedSale): boolean {
@@ -159,9 +159,9 @@ export class ScannedShop {
   }
 }
 
-function rowOf({ isArchived, ...head }: SaleHead) {
+function rawOf({ isArchived, ...row }: ComparedSale) {
   return {
-    ...head,
+    ...row,
     starts_at: new Date(RULES.startsAt),
     ends_at: null,
     require_token: RULES.requireToken,

@@ -25,8 +25,8 @@ test('sales at rest need no work, and their logs are not read', async () => {
 
 test('a sale that this sync does not work on needs work, and is returned with its record', async () => {
   shop.add('held', HELD);
-  const { head, version } = shop.add('other');
-  expect(await new LogScanner(shop.stores, shop.held).atWork()).toEqual([{ sale: head, version }]);
+  const { row, version } = shop.add('other');
+  expect(await new LogScanner(shop.stores, shop.held).atWork()).toEqual([{ sale: row, version }]);
   expect(shop.queried).toEqual([undefined]);
 });
 
@@ -195,7 +195,7 @@ test.each([
 ] as const)(
   'a sale that is %s in Postgres, and %s in the backend with rules %s: as wanted: %s',
   (state, seen, rules, isSo) => {
-    const { head } = shop.add('sale', { state });
-    expect(isAsWanted(head, { state: seen, ...(rules && { rules }) })).toBe(isSo);
+    const { row } = shop.add('sale', { state });
+    expect(isAsWanted(row, { state: seen, ...(rules && { rules }) })).toBe(isSo);
   },
 );

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { SaleHead } from '../../../../src/sales/sales-at-work.ts';
+import type { ComparedSale } from '../../../../src/sales/sales-at-work.ts';
 import { SaleLog } from '../../../../src/sync/apply/sale-log.ts';
 import { QuietSales } from '../../../../src/sync/reconciler/quiet-sales.ts';
 
@@ -7,7 +7,7 @@ import { QuietSales } from '../../../../src/sync/reconciler/quiet-sales.ts';
 const LONG_SCANS = 20;
 const ROUND_SCANS = 4;
 
-function aHead(id: string, change: Partial<SaleHead> = {}): SaleHead {
+function aHead(id: string, change: Partial<ComparedSale> = {}): ComparedSale {
   return { id, generation: 1, state: 'open', rules: 'r1', isArchived: false, ...change };
 }
 
@@ -17,7 +17,7 @@ function aLog(saleId: string): SaleLog {
 }
 
 let logs: Map<string, SaleLog>;
-let sales: SaleHead[];
+let sales: ComparedSale[];
 let quiet: QuietSales;
 
 function begin(count: number): void {
@@ -120,7 +120,7 @@ describe('more than 250 quiet sales', () => {
     expect(timesOf('sale-7', ROUND_SCANS)).toBe(ROUND_SCANS);
   });
 
-  function change(id: string, to: Partial<SaleHead>): void {
+  function change(id: string, to: Partial<ComparedSale>): void {
     sales = sales.map((sale) => (sale.id === id ? { ...sale, ...to } : sale));
   }
 });

@@ -147,7 +147,7 @@ async function sweep(): Promise<string[]> {
   return calls.slice(0, -2);
 }
 
-const seen = ({ head, version }: ScannedSale) => ({ sale: head, version });
+const seen = ({ row, version }: ScannedSale) => ({ sale: row, version });
 
 describe('a sweep', () => {
   test('at the start is awaited, because orders wait for it anyway', async () => {
