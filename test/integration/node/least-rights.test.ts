@@ -23,6 +23,7 @@ import {
   OWNER_ROLE,
   REDIS_PASSWORD,
 } from '../../support/postgres/least-rights.ts';
+import { RedisServer } from '../../support/servers/redis-server.ts';
 import { query } from '../../support/shop/truth.ts';
 
 const open: Redis[] = [];
@@ -87,6 +88,26 @@ describe('the user of Redis', () => {
       const { exitCode, stderr } = await callCli(['doctor', '--json'], { env: { REDIS_URL: url } });
       expect({ exitCode, stderr }).toEqual({ exitCode: 1, stderr: '' });
     }
+  });
+
+  // Many versions of Redis replay a transaction with the rights of the user `default`. What a script writes is a transaction.
+  test('finds all that its scripts wrote after Redis was killed', async () => {
+    await using server = await RedisServer.start({ appendonly: true, administrator: false });
+    const script = "redis.call('SET', 'stockade:a', 1) redis.call('SET', 'stockade:b', 2)";
+    await connected(server.productUrl).eval(script, 0);
+    await server.kill();
+    await server.restart();
+    const redis = connected(server.productUrl);
+    expect([await redis.get('stockade:a'), await redis.get('stockade:b')]).toEqual(['1', '2']);
+  });
+
+  test('is the only one: nobody is the user default', async () => {
+    await using server = await RedisServer.start({ administrator: false });
+    await expect(connected(asUser(server.url, '')).ping()).rejects.toThrow(/^NOAUTH/);
+    for (const password of ['', 'nopass', REDIS_PASSWORD])
+      await expect(connected(server.productUrl).call('AUTH', 'default', password)).rejects.toThrow(
+        /^WRONGPASS/,
+      );
   });
 
   test('for events may read and acknowledge them, and nothing else', async () => {

@@ -100,10 +100,12 @@ export function asRedisAdmin(url: string): string {
   return new URL(url).password === REDIS_PASSWORD ? asUser(url, '') : url;
 }
 
-/** deploy/redis-users.acl with that password. Its disabled user `default` is the administrator in tests. */
-export function usersOfRedis(): string {
+/** deploy/redis-users.acl with that password. With an administrator, the disabled user `default` is that administrator. */
+export function usersOfRedis(administrator: boolean): string {
   const hash = createHash('sha256').update(REDIS_PASSWORD).digest('hex');
-  return readFileSync(join(deploy, 'redis-users.acl'), 'utf8')
-    .replaceAll(/#SHA256-OF-[A-Z-]+/g, `#${hash}`)
-    .replace(/^user default .*$/m, 'user default on nopass ~* &* +@all');
+  const users = readFileSync(join(deploy, 'redis-users.acl'), 'utf8').replaceAll(
+    /#SHA256-OF-[A-Z-]+/g,
+    `#${hash}`,
+  );
+  return administrator ? users.replace(/^user default .*$/m, 'user default on nopass ~* &* +@all') : users;
 }

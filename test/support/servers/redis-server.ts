@@ -17,6 +17,8 @@ export interface RedisServerOptions {
   certificate?: Certificate;
   /** Keeps an append-only file, so that data survives `kill` and `restart`. Default false: a restart is empty. */
   appendonly?: boolean;
+  /** Whether it has an administrator, or only the users of deploy/redis-users.acl. Default true. */
+  administrator?: boolean;
   /** More arguments for redis-server, which override those of the harness. */
   extraArgs?: string[];
   /** A program and its arguments that replaces itself with redis-server, whose command line follows. */
@@ -40,9 +42,9 @@ export class RedisServer implements AsyncDisposable {
   }
 
   static async start(options: RedisServerOptions = {}): Promise<RedisServer> {
-    const { appendonly = false, extraArgs = [], launcher = [], certificate } = options;
+    const { appendonly = false, administrator = true, extraArgs = [], launcher = [], certificate } = options;
     const process = await ServerProcess.create({ name: 'redis', lastSignal: 'KILL' });
-    await writeFile(join(process.directory, USERS), usersOfRedis());
+    await writeFile(join(process.directory, USERS), usersOfRedis(administrator));
     for (let attempt = 1; ; attempt++) {
       const port = await freePort();
       const tls = certificate && { certificate, port: await freePort() };
@@ -168,7 +170,9 @@ function redisArguments(directory: string, port: number, appendonly: boolean): s
 function answers(port: number, pid: number): Promise<boolean> {
   return new Promise((resolve) => {
     let reply = '';
-    const socket = connect(port, '127.0.0.1', () => socket.write('INFO server\r\nPING\r\n'));
+    const socket = connect(port, '127.0.0.1', () =>
+      socket.write(`AUTH ${REDIS_USER} ${REDIS_PASSWORD}\r\nINFO server\r\nPING\r\n`),
+    );
     socket.setTimeout(answerLimitMs, () => socket.destroy());
     socket.on('data', (chunk) => {
       reply += chunk;
