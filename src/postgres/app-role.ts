@@ -117,20 +117,29 @@ async function signatures(trx: Knex): Promise<string[]> {
  * @throws StockadeError `missing_rights` that names the missing ones
  */
 export async function assertRights(db: Knex): Promise<void> {
+  const { sql, values } = lackingRights();
+  const lacking = await rows<{ what: string }>(db, sql, values);
+  if (lacking.length > 0) throw new MissingRights(lacking.map(({ what }) => what));
+}
+
+/** Selects, as `what`, each right that a node needs and this session lacks. All tables must exist. */
+export function lackingRights(): { readonly sql: string; readonly values: string[] } {
   const wanted = Object.entries(TABLE_RIGHTS).flatMap(([table, rights]) =>
     rights.map((right) => [table, right] as const),
   );
-  const lacking = await rows<{ what: string }>(
-    db,
-    `SELECT w.right || ' on ' || w.name AS what
+  return {
+    sql: `SELECT w.right || ' on ' || w.name AS what
        FROM unnest(string_to_array(?, ','), string_to_array(?, ',')) AS w (name, "right")
        WHERE NOT has_table_privilege(w.name, w.right)
      UNION ALL SELECT 'EXECUTE on ' || p.proname FROM pg_proc p
        WHERE p.proname = ANY (string_to_array(?, ',')) AND pg_function_is_visible(p.oid)
          AND NOT has_function_privilege(p.oid, 'EXECUTE')`,
-    [wanted.map(([table]) => table).join(), wanted.map(([, right]) => right).join(), FUNCTIONS.join()],
-  );
-  if (lacking.length > 0) throw new MissingRights(lacking.map(({ what }) => what));
+    values: [
+      wanted.map(([table]) => table).join(),
+      wanted.map(([, right]) => right).join(),
+      FUNCTIONS.join(),
+    ],
+  };
 }
 
 /** Checks that this session may delete sales. @throws MissingRights */

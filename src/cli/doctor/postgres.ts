@@ -2,7 +2,7 @@ import { readdirSync } from 'node:fs';
 import pg from 'pg';
 import type { Config } from '../../config/config.ts';
 import { isLoopback } from '../../config/values/hosts.ts';
-import { DELETING_TABLES, isRightMissing } from '../../postgres/app-role.ts';
+import { DELETING_TABLES, isRightMissing, lackingRights } from '../../postgres/app-role.ts';
 import { findSharedSessions, SESSION_ADVICE } from '../../postgres/session-probe.ts';
 import { describe, tlsAdviceFor } from '../terminal/explain.ts';
 import { invokedAs } from '../terminal/invoked-as.ts';
@@ -25,6 +25,8 @@ export interface PostgresFacts {
   readonly readOnly: boolean;
   /** Names of applied migrations; `undefined` if the database was never migrated. */
   readonly applied: readonly string[] | undefined;
+  /** Whether this user may create tables, and change those that are there. */
+  readonly mayMigrate: boolean;
 }
 
 interface AllFacts extends PostgresFacts {
@@ -67,11 +69,12 @@ export async function checkPostgres(
       ...judgePostgres(facts, shippedMigrations()),
       checkConnections(facts.connections, plan.nodes, config),
       checkStandbys(facts.standbys),
+      ...(plan.nodes > 0 ? await rights(client, facts) : []),
       ...(plan.deletes ? [await deletion(client, facts)] : []),
     ];
     return { checks, clock };
   } catch (error) {
-    if (isRightMissing(error)) return { checks: [ok('reachable', `${url}`), rights(error)] };
+    if (isRightMissing(error)) return { checks: [ok('reachable', `${url}`), noRights(describe(error))] };
     const advice = 'Start Postgres, or correct DATABASE_URL (host, port, user, password, database).';
     return { checks: [fail('reachable', `${url}: ${describe(error)}`, tlsAdviceFor(error) ?? advice)] };
   } finally {
@@ -79,10 +82,24 @@ export async function checkPostgres(
   }
 }
 
-function rights(error: unknown): Check {
-  const advice = `Run \`${invokedAs()} migrate --grant-to <this user>\` as the owner of the tables.`;
-  return fail('rights', describe(error), advice);
+/** Only the tables of this version can be checked. A node checks them again after it has migrated others. */
+async function rights(client: pg.Client, { applied }: PostgresFacts): Promise<Check[]> {
+  const shipped = shippedMigrations();
+  if (!shipped.every((name) => applied?.includes(name))) return [];
+  const { sql, values } = lackingRights();
+  let placed = 0;
+  const { rows } = await client.query<{ what: string }>(
+    sql.replaceAll('?', () => `$${++placed}`),
+    values,
+  );
+  return rows.length === 0
+    ? [ok('rights', 'this user has all that a node needs')]
+    : [noRights(`this user lacks ${rows.map(({ what }) => what).join(', ')}`)];
 }
+
+const noRights = (found: string) => fail('rights', found, grantAdvice());
+
+const grantAdvice = () => `Run \`${invokedAs()} migrate --grant-to <this user>\` as the owner of the tables.`;
 
 /** Anyone who can read the traffic to Postgres gets the password, and with it all rights of the node. */
 export function encryption(url: string): Check {
@@ -143,7 +160,10 @@ async function factsOf(client: pg.Client): Promise<AllFacts> {
       current_setting('fsync') AS fsync,
       pg_is_in_recovery() AS "inRecovery",
       current_setting('transaction_read_only')::boolean AS "readOnly",
-      to_regclass('stockade_migrations') IS NOT NULL AS migrated`);
+      to_regclass('stockade_migrations') IS NOT NULL AS migrated,
+      coalesce(has_schema_privilege(current_schema(), 'CREATE'), false) AND NOT EXISTS (
+        SELECT FROM pg_class WHERE oid = to_regclass('stockade_migrations') AND NOT pg_has_role(relowner, 'USAGE')
+      ) AS "mayMigrate"`);
   const { migrated, ...found } = rows[0];
   const facts = {
     ...found,
@@ -190,7 +210,7 @@ function durability({ fsync }: PostgresFacts): Check {
     : fail('fsync', fsync, 'Set fsync on: without it a power cut may destroy the whole database.');
 }
 
-function migrations({ applied }: PostgresFacts, shipped: readonly string[]): Check {
+function migrations({ applied, mayMigrate }: PostgresFacts, shipped: readonly string[]): Check {
   const pending = shipped.filter((name) => !applied?.includes(name));
   const unknown = (applied ?? []).filter((name) => !shipped.includes(name));
   if (unknown.length > 0) {
@@ -203,6 +223,7 @@ function migrations({ applied }: PostgresFacts, shipped: readonly string[]): Che
   }
   if (pending.length > 0) {
     const found = applied === undefined ? 'not applied yet' : `not applied yet: ${pending.join(', ')}`;
+    if (!mayMigrate) return fail('migrations', `${found}, and this user may not apply them`, grantAdvice());
     return warn(
       'migrations',
       found,

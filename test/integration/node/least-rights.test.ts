@@ -103,7 +103,9 @@ describe('the user of Redis', () => {
 
   test('is the only one: nobody is the user default', async () => {
     await using server = await RedisServer.start({ administrator: false });
-    await expect(connected(asUser(server.url, '')).ping()).rejects.toThrow(/^NOAUTH/);
+    const nobody = connected(asUser(server.url, ''));
+    nobody.on('error', () => {});
+    await expect(nobody.ping()).rejects.toThrow(/^NOAUTH/);
     for (const password of ['', 'nopass', REDIS_PASSWORD])
       await expect(connected(server.productUrl).call('AUTH', 'default', password)).rejects.toThrow(
         /^WRONGPASS/,
@@ -143,6 +145,13 @@ describe('the user of Redis', () => {
     await admin.xgroup('DESTROY', 'stockade:events', group);
   });
 });
+
+/** What doctor says of Postgres in the check of this name. */
+async function diagnosed(env: NodeJS.ProcessEnv, name: string) {
+  const { exitCode, stdout } = await callCli(['doctor', '--json'], { env });
+  const { checks } = JSON.parse(stdout) as { checks: { group: string; name: string }[] };
+  return { exitCode, check: checks.find((check) => check.group === 'postgres' && check.name === name) };
+}
 
 describe('the role of Postgres', () => {
   test.each([
@@ -184,6 +193,27 @@ describe('the role of Postgres', () => {
     expect(stderr).toMatch(
       /may not apply the migrations that are pending, 001-initial.sql to .*run `node dist\/cli\/main.js migrate --grant-to /,
     );
+    expect(await diagnosed(env, 'migrations')).toEqual({
+      exitCode: 1,
+      check: expect.objectContaining({
+        status: 'fail',
+        found: 'not applied yet, and this user may not apply them',
+        advice: expect.stringContaining('migrate --grant-to <this user>` as the owner of the tables'),
+      }),
+    });
+  });
+
+  test('may not apply the migrations of a newer version: doctor says so', async () => {
+    const url = await freshDatabase();
+    await query(asAdmin(url), "DELETE FROM stockade_migrations WHERE name LIKE '034-%'");
+    const of = (role: typeof APP_ROLE | typeof OWNER_ROLE) =>
+      diagnosed({ DATABASE_URL: asRole(url, role), PORT: '0', OPS_PORT: '0' }, 'migrations');
+    const found = 'not applied yet: 034-begun-offers.sql';
+    expect((await of(APP_ROLE)).check).toMatchObject({
+      status: 'fail',
+      found: `${found}, and this user may not apply them`,
+    });
+    expect((await of(OWNER_ROLE)).check).toMatchObject({ status: 'warn', found });
   });
 
   test('does not start; the error names the missing rights and how to grant them', async () => {
@@ -198,6 +228,14 @@ describe('the role of Postgres', () => {
         /lacks UPDATE on sales, UPDATE on webhook_pages, EXECUTE on stockade_apply_batch: run `node dist\/cli\/main.js migrate --grant-to/,
       );
     }
+    expect(await diagnosed({ DATABASE_URL: url, PORT: '0', OPS_PORT: '0' }, 'rights')).toEqual({
+      exitCode: 1,
+      check: expect.objectContaining({
+        status: 'fail',
+        found: 'this user lacks UPDATE on sales, UPDATE on webhook_pages, EXECUTE on stockade_apply_batch',
+        advice: expect.stringContaining('migrate --grant-to <this user>` as the owner of the tables'),
+      }),
+    });
     const env = { DATABASE_URL: asRole(url, OWNER_ROLE) };
     const { exitCode, stdout } = await callCli(['migrate', '--grant-to', APP_ROLE], { env });
     expect({ exitCode, stdout }).toEqual({

@@ -99,6 +99,7 @@ describe('Postgres', () => {
     inRecovery: false,
     readOnly: false,
     applied: shipped,
+    mayMigrate: false,
   };
   const found = (changes: Partial<PostgresFacts>) => notOk(judgePostgres({ ...good, ...changes }, shipped));
 
@@ -108,8 +109,10 @@ describe('Postgres', () => {
     ['a standby', { inRecovery: true }, ['fail role']],
     ['read-only', { readOnly: true }, ['fail role']],
     ['fsync off', { fsync: 'off' }, ['fail fsync']],
-    ['never migrated', { applied: undefined }, ['warn migrations']],
-    ['one behind', { applied: ['001-a.sql'] }, ['warn migrations']],
+    ['never migrated', { applied: undefined, mayMigrate: true }, ['warn migrations']],
+    ['never migrated, by a user who may not', { applied: undefined }, ['fail migrations']],
+    ['one behind', { applied: ['001-a.sql'], mayMigrate: true }, ['warn migrations']],
+    ['one behind, by a user who may not', { applied: ['001-a.sql'] }, ['fail migrations']],
     ['newer than the program', { applied: [...shipped, '003-c.sql'] }, ['fail migrations']],
   ])('%s', (_, changes, expected) => expect(found(changes)).toEqual(expected));
 });
