@@ -1,7 +1,7 @@
 import { Console } from 'node:console';
 import { runCommandLine } from './command-line.ts';
 import { EXIT_FAILED, EXIT_OK } from './terminal/explain.ts';
-import { isOutputNeededWhole, note } from './terminal/output.ts';
+import { isLeftToCommand, isOutputNeededWhole, note } from './terminal/output.ts';
 import { endIfTerminalClosed } from './terminal/signals.ts';
 
 // Stdout is for results only, so what a library prints goes to stderr.
@@ -19,7 +19,9 @@ function stopWriting(error: NodeJS.ErrnoException): never {
   process.exit(EXIT_FAILED);
 }
 
-process.stdout.on('error', stopWriting);
+process.stdout.on('error', (error) => {
+  if (!isLeftToCommand(error)) stopWriting(error);
+});
 // Remarks that nobody reads any more must not end what the command does.
 process.stderr.on('error', () => {});
 

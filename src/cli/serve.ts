@@ -6,7 +6,7 @@ import type { RunningNode } from '../node/node.ts';
 import { createLog, type Log } from '../node/process/log.ts';
 import type { CommandSpec } from './command/command.ts';
 import { EXIT_FAILED, EXIT_OK } from './terminal/explain.ts';
-import { note, print, printJson } from './terminal/output.ts';
+import { note, outputFailure, print, printJson } from './terminal/output.ts';
 import { readyText } from './terminal/ready.ts';
 import { HOW_TO_STOP, leavingText, startingText, stoppedText, stoppingText } from './terminal/serve-notes.ts';
 import { unlessInterrupted, watchSignals } from './terminal/signals.ts';
@@ -41,12 +41,13 @@ export const serve: CommandSpec = {
     const { publicUrl, opsUrl, probeUrl, backendName: backend, databaseName: database } = node;
     const place = { publicUrl, opsUrl, probeUrl, backend, database };
     const text = readyText(node, config);
+    const outputFailed = outputFailure();
     if (json) printJson({ ready: true, pid: process.pid, ...place });
     else if (process.stdout.isTTY) print(text);
     else log.info(place, text);
     tell(() => HOW_TO_STOP);
 
-    let end = await Promise.race([interruption.asked, node.failed]);
+    let end = await Promise.race([interruption.asked, node.failed, outputFailed]);
     if (!(end instanceof Error) && config.stopDelayMs > 0) {
       tell(() => leavingText(config));
       end = await sellOn(end, node, config, log);

@@ -3,7 +3,7 @@ import { ConfigError, type ConfigFault } from '../config/load-config.ts';
 import { settingsFor } from '../config/settings.ts';
 import type { CommandSpec } from './command/command.ts';
 import { EXIT_FAILED, EXIT_OK } from './terminal/explain.ts';
-import { note, printJson } from './terminal/output.ts';
+import { note, outputFailure, printJson } from './terminal/output.ts';
 import { unlessInterrupted, watchSignals } from './terminal/signals.ts';
 
 export const sync: CommandSpec = {
@@ -26,10 +26,11 @@ export const sync: CommandSpec = {
       const start = (signal: AbortSignal) => startSyncProcess(config, log, signal);
       const running = await unlessInterrupted(interruption, log, start);
       if (!running) return EXIT_OK;
+      const outputFailed = outputFailure();
       if (json)
         printJson({ syncing: true, pid: process.pid, opsUrl: running.opsUrl, probeUrl: running.probeUrl });
       else note(`Copying orders to Postgres until Ctrl-C. Metrics: ${running.opsUrl}/metrics`);
-      const end = await Promise.race([interruption.asked, running.failed]);
+      const end = await Promise.race([interruption.asked, running.failed, outputFailed]);
       if (end instanceof Error) log.fatal({ err: end }, 'sync failed');
       else {
         log.info({ signal: end }, 'stopping');

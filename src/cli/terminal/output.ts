@@ -43,6 +43,24 @@ export function needWholeOutput(): void {
 
 export const isOutputNeededWhole = (): boolean => isNeededWhole;
 
+let tellFailure: ((error: Error) => void) | undefined;
+
+/**
+ * For a process that runs until it is stopped: resolves if stdout can't be written. The process must then end in order, because
+ * Node aborts if it exits while worker threads have open sockets.
+ */
+export function outputFailure(): Promise<Error> {
+  return new Promise((resolve) => {
+    tellFailure = resolve;
+  });
+}
+
+/** @returns whether the command ends by itself */
+export function isLeftToCommand(error: Error): boolean {
+  tellFailure?.(error);
+  return tellFailure !== undefined;
+}
+
 /** `JSON.stringify` escapes C0 only. The other control characters are escaped here; a parser reads the same text. */
 export function printJson(value: object): void {
   process.stdout.write(`${JSON.stringify(value).replace(CONTROL_CHARACTERS, escaped)}\n`);

@@ -149,6 +149,26 @@ test('a node whose log can’t be written goes on selling, and stops in order', 
   expect(await ended).toEqual([1, null]);
 });
 
+test.each(['serve', 'sync'])('%s --json whose object can’t be written stops in order', async (command) => {
+  const full = openSync('/dev/full', 'w');
+  onTestFinished(() => closeSync(full));
+  const env = { ...(await envOfNode()), WORKERS: '2' };
+  const child = spawn(process.execPath, [mainProgram, command, '--json'], {
+    env,
+    stdio: ['ignore', full, 'pipe'],
+  });
+  onTestFinished(() => void child.kill('SIGKILL'));
+  let stderr = '';
+  child.stderr!.on('data', (data) => {
+    stderr += data;
+  });
+  expect(await once(child, 'close')).toEqual([1, null]);
+  expect(stderr).toMatch(/"msg":"stopped"/);
+  expect(stderr.match(/^error: .*$/gm)).toEqual([
+    expect.stringMatching(/^error: stdout can't be written: ENOSPC/),
+  ]);
+});
+
 test.each(['serve', 'sync'])('%s that still waits for a frozen Postgres stops at once', async (command) => {
   const connections: Socket[] = [];
   const frozen = createServer((socket) => connections.push(socket)).listen(0, '127.0.0.1');
