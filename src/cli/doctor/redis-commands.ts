@@ -4,6 +4,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import type { Redis } from 'ioredis';
+import { adviceByWords } from '../terminal/explain.ts';
 import { type Check, checksOf } from './check.ts';
 
 const { ok, fail } = checksOf('redis');
@@ -63,6 +64,9 @@ export async function checkCommands(client: Redis, keyPrefix: string, isCluster:
     ...(await tryInScript(client, keyPrefix, isCluster)),
     ...(await tryMessages(client, `${keyPrefix}doctor-${randomUUID()}`)),
   ];
+  // Redis refuses nearly every command then, whatever the user may do.
+  const full = refused.map((line) => /: ((?:MISCONF|OOM) .*)/.exec(line)?.[1]).find(Boolean);
+  if (full) return fail('commands', `Redis takes no writes now: ${full}`, adviceByWords(full)!);
   return refused.length === 0
     ? ok('commands', 'all that a node sends are allowed')
     : fail(

@@ -153,6 +153,16 @@ const ADVICE_BY_WORDS: readonly (readonly [RegExp, string])[] = [
     /NOPERM|user executing the script can't/,
     'The user of REDIS_URL may not do that: give it the rights in deploy/redis-users.acl, and choose a KEY_PREFIX that these rights cover.',
   ],
+  [/MISCONF/, "Redis can't write its file, so it takes no writes: make room on the disk of Redis."],
+  [
+    /OOM command not allowed/,
+    'The memory of Redis is full: raise its maxmemory, or archive sales that are over.',
+  ],
+  [
+    // An error of Stockade that names the command needs no advice.
+    /^(?!.*migrate --grant-to).*permission denied for (table|function)/s,
+    'The user of DATABASE_URL lacks a right: run `stockade migrate --grant-to <that user>` as the owner of the tables.',
+  ],
   [
     /Connection is closed/,
     `Redis can't be reached: start it, or correct REDIS_URL (rediss:// if it asks for TLS); ${doctor}.`,
@@ -224,5 +234,10 @@ function adviceByTable(error: unknown): string | undefined {
   if (known) return known;
   const tlsAdvice = tlsAdviceFor(error);
   if (tlsAdvice) return tlsAdvice;
-  return ADVICE_BY_WORDS.find(([words]) => words.test(describe(error)))?.[1];
+  return adviceByWords(describe(error));
+}
+
+/** What to do about an error that is known by its message alone. */
+export function adviceByWords(message: string): string | undefined {
+  return ADVICE_BY_WORDS.find(([words]) => words.test(message))?.[1];
 }

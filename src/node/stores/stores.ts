@@ -85,8 +85,10 @@ export async function openDatabasePart(config: Config, log: Log, teardown: Teard
         `${name} can't be used yet; it is asked again for up to ${CONNECT_WAIT_MS / 1_000} s`,
       ),
     ).catch((error) => {
-      throw isSilent(error)
-        ? new StockadeError('unavailable', `${name} does not answer`, { cause: error })
+      if (isSilent(error))
+        throw new StockadeError('unavailable', `${name} does not answer`, { cause: error });
+      throw isNameless(error)
+        ? new StockadeError('unavailable', `${name} can't be reached`, { cause: error })
         : error;
     });
     teardown.add(() => locks.close());
@@ -107,6 +109,11 @@ export async function openDatabasePart(config: Config, log: Log, teardown: Teard
 
 /** The client's message says no more than that it has waited. */
 const isSilent = (error: unknown) => error instanceof Error && /timeout expired$/.test(error.message);
+
+/** An error of TLS, for example. Errors of the system name an address, and those of Postgres a user or a database. */
+function isNameless(error: unknown): boolean {
+  return error instanceof Error && !('syscall' in error) && !('severity' in error);
+}
 
 async function open(
   url: string,

@@ -53,6 +53,17 @@ test('commands that are not allowed are named, and each of the others is tried',
   expect(await admin.dbsize()).toBe(0);
 });
 
+test('a Redis that is full: the user’s rights are not to blame', async () => {
+  await using full = await RedisServer.start({ extraArgs: ['--maxmemory', '1kb'] });
+  expect(await commandsFor(full.productUrl)).toMatchObject([
+    {
+      status: 'fail',
+      found: expect.stringMatching(/^Redis takes no writes now: OOM command not allowed[^;]*$/),
+      advice: expect.stringMatching(/^The memory of Redis is full/),
+    },
+  ]);
+});
+
 test('scripts that are not allowed, and keys with another prefix', async () => {
   await admin.call('ACL', 'SETUSER', 'simple', 'on', '>pw', '~*', '&*', '+@all', '-eval');
   const [noScripts] = await commandsFor(`redis://simple:pw@127.0.0.1:${server.port}`);

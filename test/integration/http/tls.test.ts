@@ -147,19 +147,19 @@ describe('a connection that does not meet the settings is refused, and the comma
     [
       'Postgres, signed by no trusted authority',
       () => ({ DATABASE_URL: `${plainDatabase}?sslmode=require` }),
-      /certificate/,
+      /postgres:\/\/\S+:\d+\/\S+ can't be reached: .*certificate/,
       /sslrootcert/,
     ],
     [
       'Postgres, signed by another authority',
       () => ({ DATABASE_URL: secure(plainDatabase, another) }),
-      /certificate/,
+      /postgres:\/\/\S+:\d+\/\S+ can't be reached: .*certificate/,
       /sslrootcert/,
     ],
     [
       'Postgres, at another name than the certificate’s',
       () => ({ DATABASE_URL: atName(secure(plainDatabase), 'localhost') }),
-      /does not match certificate/,
+      /postgres:\/\/\S+:\d+\/\S+ can't be reached: .*does not match certificate/,
       /another name/,
     ],
     [

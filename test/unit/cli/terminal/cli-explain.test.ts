@@ -48,7 +48,12 @@ describe('errors in words', () => {
   test('an error of Postgres is printed without the statement', () => {
     const error = new Error('SELECT a - b FROM sales - permission denied for table sales');
     const { lines } = explain(Object.assign(error, { code: '42501' }));
-    expect(lines).toEqual(['error: permission denied for table sales']);
+    expect(lines).toEqual([
+      'error: permission denied for table sales',
+      expect.stringMatching(
+        /^ {2}The user of DATABASE_URL lacks a right: run `.+ migrate --grant-to <that user>`/,
+      ),
+    ]);
   });
 
   test('nor is it if Postgres has not answered, or may have made the change', () => {
@@ -67,6 +72,14 @@ describe('errors in words', () => {
   ])('Postgres can’t write, %s: what to do', (code, advice) => {
     const { lines } = explain(Object.assign(new Error('INSERT - it is refused'), { code }));
     expect(lines).toEqual(['error: it is refused', expect.stringMatching(advice)]);
+  });
+
+  test.each([
+    ['MISCONF Errors writing to the AOF file: No space left on device', /make room on the disk of Redis/],
+    ["OOM command not allowed when used memory > 'maxmemory'.", /memory of Redis is full/],
+  ])('Redis can’t write, %s: what to do', (message, advice) => {
+    const { lines } = explain(new Error(message));
+    expect(lines).toEqual([`error: ${message}`, expect.stringMatching(advice)]);
   });
 
   test('a database that was never migrated: a sentence, and what to do', () => {
