@@ -18,7 +18,11 @@ app.post('/buy/:saleId', async (request, response) => {
   response.status(statusOf(outcome)).json(outcome);
 });
 
-const server = app.listen(Number(process.env.PORT ?? 3000), () => console.log('ready', server.address()));
+const server = app.listen(Number(process.env.PORT ?? 3000), (error) => {
+  // Express calls this also if the port is in use.
+  if (error) throw error;
+  console.log('ready', server.address());
+});
 
 process.once('SIGTERM', async () => {
   server.close();

@@ -3,7 +3,9 @@
  * in which programs resolve modules, and run. Installs from the registry.
  */
 import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
@@ -77,10 +79,10 @@ test('its types work for programs that resolve as Node does, and as bundlers do'
 });
 
 /** Starts an example that listens. @returns where, and how to end it */
-async function started(example: string) {
+async function started(example: string, at = 0) {
   const child = spawn(process.execPath, [join('out', `${example}.js`)], {
     cwd: folder,
-    env: { PATH: process.env.PATH, PORT: '0' },
+    env: { PATH: process.env.PATH, PORT: String(at) },
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   const ended = new Promise<number | null>((resolve) => child.once('exit', resolve));
@@ -122,6 +124,17 @@ test.each(['express', 'fastify', 'nestjs'])(
     }
   },
 );
+
+test.each(['express', 'fastify', 'nestjs'])('the example %s ends if its port is in use', async (example) => {
+  const other = createServer().listen(0);
+  await once(other, 'listening');
+  try {
+    const { port } = other.address() as AddressInfo;
+    await expect(started(example, port)).rejects.toThrow(`${example} ended with 1`);
+  } finally {
+    other.close();
+  }
+});
 
 test('the example worker takes turns under the lock', async () => {
   await using server = await RedisServer.start();
