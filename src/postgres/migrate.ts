@@ -22,11 +22,13 @@ export interface MigrateOptions {
  * operator removes it.
  *
  * @returns the names of the files that were applied
- * @throws MigrationsPending if some are pending and this user may not apply them; MissingRights if it may not see which are
+ * @throws MigrationsPending if some are pending and this user may not apply them; MissingRights if it may not see which are, or
+ *   NotTheOwner if it was to grant rights as well
  */
 export async function migrate(db: Database, { grantee, mayDelete }: MigrateOptions = {}): Promise<string[]> {
   const pending = await pendingMigrations(db).catch((error: unknown) => {
     if (!isRightMissing(error)) throw error;
+    if (grantee !== undefined) throw new NotTheOwner();
     throw new MissingRights(['SELECT on stockade_migrations']);
   });
   if (pending.length === 0 && grantee === undefined) return [];
@@ -54,6 +56,16 @@ export class MigrationsPending extends StockadeError {
       'migrations_pending',
       `the user of DATABASE_URL may not ${what}: run \`stockade migrate --grant-to <the user of your nodes>\` as the owner of the tables`,
       { cause },
+    );
+  }
+}
+
+/** Rights on tables of another user can't be granted. A role that was made for the tables may not have got them yet. */
+export class NotTheOwner extends StockadeError {
+  constructor() {
+    super(
+      'missing_rights',
+      'the tables belong to another user than that of DATABASE_URL: connect as their owner, or transfer them first (docs/operations/hardening.md)',
     );
   }
 }

@@ -264,6 +264,19 @@ describe('the role of Postgres', () => {
     });
   });
 
+  test('can’t grant rights on the tables of another user, and is told that', async () => {
+    const url = await freshDatabase();
+    await query(asAdmin(url), `REVOKE ALL ON ALL TABLES IN SCHEMA public FROM ${APP_ROLE}`);
+    const { exitCode, stderr } = await callCli(['migrate', '--grant-to', APP_ROLE], {
+      env: { DATABASE_URL: url },
+    });
+    expect(exitCode).toBe(1);
+    expect(stderr).toMatch(
+      /^error: the tables belong to another user than that of DATABASE_URL: .*hardening\.md/,
+    );
+    expect(stderr).not.toContain('lacks');
+  });
+
   test('needs no rights on another shop’s functions in the same database', async () => {
     const url = await freshDatabase();
     await query(asAdmin(url), 'CREATE SCHEMA another');
