@@ -1,91 +1,160 @@
-import { linkSync, readFileSync, realpathSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+/**
+ * Locks a data folder for one process, because two processes that open the same PGlite would destroy its data.
+ *
+ * The lock is a socket in the folder, on which its holder listens. The kernel ends that when the holder dies, so a lock never has to be
+ * removed by hand. It also holds against a process in another container, which has process ids of its own.
+ *
+ *   lock.N, the highest N ──a process listens──> held
+ *                     └──nobody listens──> free: whoever puts lock.N+1 there first holds it
+ *
+ * A holder removes lower files only, and its own stays when it ends. So the highest number never falls, and no process removes a lock
+ * that is held.
+ */
+import { randomBytes } from 'node:crypto';
+import { linkSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, symlinkSync } from 'node:fs';
+import { connect, createServer, type Server } from 'node:net';
+import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { makeFolderPrivate } from '../../config/private-folder.ts';
 import { StockadeError } from '../../engine/errors.ts';
 
-/**
- * The folders that this process has locked; a process may run several shops. The lock file alone does not tell: the number
- * in it may be that of an earlier process with the same id.
- */
+/** The folders that this process has locked, or is about to lock. A process may run several shops. */
 const held = new Set<string>();
 
 /**
- * Locks a data directory for this process, because two processes that open the same PGlite directory would corrupt it. If
- * the process that holds the lock is gone, this one takes it over.
- * @returns a function that unlocks it
+ * @returns a function that unlocks the folder
  * @throws StockadeError `data_dir_in_use`, FolderNotPrivate
  */
-export function lockDataDir(directory: string): () => void {
+export async function lockDataDir(directory: string): Promise<() => void> {
   makeFolderPrivate(directory);
   const folder = realpathSync(directory);
-  if (held.has(folder))
-    throw new StockadeError('data_dir_in_use', `${directory} is in use by another shop of this process`);
-  const file = join(folder, 'lock');
-  if (!claim(file)) {
-    const holder = holderOf(file);
-    if (holder !== undefined && isAlive(holder)) {
-      throw new StockadeError(
-        'data_dir_in_use',
-        `${directory} is in use by process ${holder}; stop it, or set DATA_DIR to another directory`,
-      );
-    }
-    if (holder !== undefined) removeStale(file, holder);
-    if (!claim(file))
-      throw new StockadeError('data_dir_in_use', `${directory} was just taken by another process`);
-  }
+  if (held.has(folder)) throw inUse(directory, 'another shop of this process');
   held.add(folder);
-  return () => {
+  try {
+    const server = process.platform === 'win32' ? await lockByName(directory) : await lock(folder, directory);
+    return () => {
+      server.close();
+      held.delete(folder);
+    };
+  } catch (error) {
     held.delete(folder);
-    rmSync(file, { force: true });
-  };
-}
-
-/**
- * If two processes take over a lock at the same time, the second must not remove the first one's new lock. So each moves the
- * file away first and puts it back if it names another holder than expected.
- */
-function removeStale(file: string, holder: number): void {
-  const moved = `${file}.${process.pid}`;
-  try {
-    renameSync(file, moved);
-  } catch (error) {
-    if (codeOf(error) === 'ENOENT') return;
-    throw error;
-  }
-  if (Number(readFileSync(moved, 'utf8')) !== holder) linkSync(moved, file);
-  rmSync(moved);
-}
-
-/** The number in the file, which no process has if nothing was written into it; `undefined` if the file is gone. */
-function holderOf(file: string): number | undefined {
-  try {
-    return Number(readFileSync(file, 'utf8'));
-  } catch (error) {
-    if (codeOf(error) === 'ENOENT') return undefined;
     throw error;
   }
 }
 
-/**
- * Writes the number of this process to a draft and then links it into place. A file that stood there without its number, if only for a
- * moment, would be taken for that of a dead process.
- */
-function claim(file: string): boolean {
-  const draft = `${file}-draft.${process.pid}`;
-  writeFileSync(draft, String(process.pid), { mode: 0o600 });
+/** @param told the folder's name in messages */
+async function lock(folder: string, told: string): Promise<Server> {
+  const place = shortNameOf(folder);
   try {
-    linkSync(draft, file);
-    return true;
+    refuseOlderVersion(folder, told);
+    for (;;) {
+      const last = highestLock(folder);
+      const holder = await holderOf(join(place.name, `lock.${last}`));
+      if (holder !== undefined) throw inUse(told, holder);
+      const server = await claim(place.name, last + 1);
+      if (server) return server;
+    }
+  } finally {
+    place.remove();
+  }
+}
+
+/** @returns `undefined` if another process was faster */
+async function claim(folder: string, number: number): Promise<Server | undefined> {
+  const draft = join(folder, `lock-draft.${randomBytes(6).toString('hex')}`);
+  // Listens before anybody can see the lock: a lock on which nobody listens is free.
+  const server = await listening(draft);
+  let isHeld = false;
+  try {
+    isHeld = putThere(draft, folder, number);
+  } finally {
+    rmSync(draft, { force: true });
+    if (!isHeld) server.close();
+  }
+  return isHeld ? server : undefined;
+}
+
+/** @returns whether this is now the lock */
+function putThere(draft: string, folder: string, number: number): boolean {
+  try {
+    linkSync(draft, join(folder, `lock.${number}`));
   } catch (error) {
     if (codeOf(error) === 'EEXIST') return false;
     throw error;
-  } finally {
-    rmSync(draft);
+  }
+  // This process may have looked long ago. Since then a higher lock may have been put there, and this number removed.
+  const last = highestLock(folder);
+  for (const lower of locksIn(folder)) if (lower < last) removeLock(folder, lower);
+  return last === number;
+}
+
+const removeLock = (folder: string, number: number) =>
+  rmSync(join(folder, `lock.${number}`), { force: true });
+
+const locksIn = (folder: string) =>
+  readdirSync(folder).flatMap((name) => (/^lock\.\d{1,15}$/.test(name) ? [Number(name.slice(5))] : []));
+
+/** 0 if there is none. */
+const highestLock = (folder: string) => Math.max(0, ...locksIn(folder));
+
+/** Listens on a socket, and tells each that connects who it is. It does not keep the process alive. */
+function listening(path: string): Promise<Server> {
+  const server = createServer((socket) => {
+    socket.on('error', () => {});
+    socket.end(`process ${process.pid} on ${hostname()}`);
+  }).unref();
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    // In a worker of node:cluster, its own process must listen, and not the primary.
+    server.listen({ path, exclusive: true }, () => resolve(server));
+  });
+}
+
+/** How long a holder may take to say who it is. It may be frozen, or at work. */
+const TELL_MS = 500;
+
+/** Who listens on this socket; `undefined` if nobody does. */
+function holderOf(path: string): Promise<string | undefined> {
+  return new Promise((resolve, reject) => {
+    let holder = '';
+    const socket = connect(path);
+    socket.setEncoding('utf8');
+    socket.on('connect', () => socket.setTimeout(TELL_MS, () => socket.destroy()));
+    socket.on('data', (text: string) => {
+      holder += text;
+    });
+    socket.on('close', () => resolve(holder || 'another process'));
+    socket.on('error', (error) => {
+      const code = codeOf(error);
+      if (code === 'ECONNREFUSED' || code === 'ENOENT') resolve(undefined);
+      // Too many wait for a frozen holder to accept them, or it has ended in this moment.
+      else if (code === 'EAGAIN' || code === 'ECONNRESET' || code === 'EPIPE') resolve('another process');
+      else reject(error);
+    });
+  });
+}
+
+/** Windows has no sockets in folders, but names that one process at a time may have. */
+async function lockByName(directory: string): Promise<Server> {
+  const name = Buffer.from(realpathSync.native(directory).toLowerCase()).toString('base64url');
+  return listening(`\\\\?\\pipe\\stockade-${name}`).catch((error: unknown) => {
+    throw codeOf(error) === 'EADDRINUSE' ? inUse(directory, 'another process') : error;
+  });
+}
+
+/** A version up to 0.2.0 wrote its process id into a file. */
+function refuseOlderVersion(folder: string, told: string): void {
+  const file = join(folder, 'lock');
+  try {
+    const pid = Number(readFileSync(file, 'utf8'));
+    if (pid > 0 && pid !== process.pid && isAlive(pid)) throw inUse(told, `process ${pid}`);
+    rmSync(file, { force: true });
+  } catch (error) {
+    if (codeOf(error) !== 'ENOENT') throw error;
   }
 }
 
 function isAlive(pid: number): boolean {
-  if (!(pid > 0) || pid === process.pid) return false;
   try {
     process.kill(pid, 0);
     return true;
@@ -93,5 +162,25 @@ function isAlive(pid: number): boolean {
     return codeOf(error) === 'EPERM';
   }
 }
+
+/** What the path of a socket may have on every system, in bytes. */
+const SOCKET_PATH_MAX_BYTES = 103;
+const LONGEST_NAME = '/lock.000000000000000';
+
+/** The folder under a name that leaves room for that of a socket. */
+function shortNameOf(folder: string): { name: string; remove: () => void } {
+  if (Buffer.byteLength(folder) + LONGEST_NAME.length <= SOCKET_PATH_MAX_BYTES)
+    return { name: folder, remove: () => {} };
+  const temporary = mkdtempSync(join(tmpdir(), 'stockade-'));
+  const name = join(temporary, 'd');
+  symlinkSync(folder, name);
+  return { name, remove: () => rmSync(temporary, { recursive: true, force: true }) };
+}
+
+const inUse = (directory: string, holder: string) =>
+  new StockadeError(
+    'data_dir_in_use',
+    `${directory} is in use by ${holder}; stop it, or set DATA_DIR to another directory`,
+  );
 
 const codeOf = (error: unknown) => (error as NodeJS.ErrnoException).code;

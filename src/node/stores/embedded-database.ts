@@ -32,7 +32,7 @@ function socketPlace(dataDir: string): { folder: string | undefined; remove: () 
  * session only: use one connection. @throws StockadeError `data_dir_in_use`
  */
 export async function startEmbeddedDatabase(dataDir: string): Promise<EmbeddedDatabase> {
-  const unlock = lockDataDir(dataDir);
+  const unlock = await lockDataDir(dataDir);
   const place = socketPlace(dataDir);
   const thread = new Worker(new URL('./pglite-thread.js', import.meta.url), {
     workerData: { directory: join(dataDir, 'pglite'), socketFolder: place.folder },

@@ -53,12 +53,12 @@ describe.runIf(process.platform !== 'win32')('a data folder', () => {
   });
 
   test.each<[string, (config: { opsToken: undefined; dataDir: string }) => unknown]>([
-    ['its lock', ({ dataDir: path }) => lockDataDir(path)],
+    ['its lock', async ({ dataDir: path }) => (await lockDataDir(path))()],
     ['the token of operators', opsToken],
-  ])('is closed before %s is written into it', (_, write) => {
+  ])('is closed before %s is written into it', async (_, write) => {
     open(0o777, 'ops-token-draft', 'pglite');
     expect(doctor()).toBe('warn');
-    write({ opsToken: undefined, dataDir: folder });
+    await write({ opsToken: undefined, dataDir: folder });
     expect(modeOf(folder)).toBe(0o700);
     expect(doctor()).toBe('ok');
   });
