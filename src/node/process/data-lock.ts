@@ -7,11 +7,21 @@
  *   lock.N, the highest N ──a process listens──> held
  *                     └──nobody listens──> free: whoever puts lock.N+1 there first holds it
  *
- * A holder removes lower files only, and its own stays when it ends. So the highest number never falls, and no process removes a lock
- * that is held.
+ * Only lower files are removed, and the highest stays when its holder ends. So the highest number never falls, and no process removes a
+ * lock that is held.
  */
 import { randomBytes } from 'node:crypto';
-import { linkSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, symlinkSync } from 'node:fs';
+import {
+  linkSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { connect, createServer, type Server } from 'node:net';
 import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -31,9 +41,9 @@ export async function lockDataDir(directory: string): Promise<() => void> {
   if (held.has(folder)) throw inUse(directory, 'another shop of this process');
   held.add(folder);
   try {
-    const server = process.platform === 'win32' ? await lockByName(directory) : await lock(folder, directory);
+    const unlock = process.platform === 'win32' ? await lockByName(directory) : await lock(folder, directory);
     return () => {
-      server.close();
+      unlock();
       held.delete(folder);
     };
   } catch (error) {
@@ -43,7 +53,7 @@ export async function lockDataDir(directory: string): Promise<() => void> {
 }
 
 /** @param told the folder's name in messages */
-async function lock(folder: string, told: string): Promise<Server> {
+async function lock(folder: string, told: string): Promise<() => void> {
   const place = shortNameOf(folder);
   try {
     refuseOlderVersion(folder, told);
@@ -52,16 +62,31 @@ async function lock(folder: string, told: string): Promise<Server> {
       const holder = await holderOf(join(place.name, `lock.${last}`));
       if (holder !== undefined) throw inUse(told, holder);
       const server = await claim(place.name, last + 1);
-      if (server) return server;
+      if (server) return () => unlock(server, folder, last + 1);
     }
   } finally {
     place.remove();
   }
 }
 
+/** Leaves an empty file in its place, because many programs that copy folders fail at a socket. */
+function unlock(server: Server, folder: string, number: number): void {
+  const empty = draftIn(folder);
+  try {
+    writeFileSync(empty, '', { mode: 0o600 });
+    renameSync(empty, join(folder, `lock.${number}`));
+  } catch {
+    // The folder is gone, or its disk is full. A socket on which nobody listens is free, too.
+  } finally {
+    server.close();
+  }
+}
+
+const draftIn = (folder: string) => join(folder, `lock-draft.${randomBytes(6).toString('hex')}`);
+
 /** @returns `undefined` if another process was faster */
 async function claim(folder: string, number: number): Promise<Server | undefined> {
-  const draft = join(folder, `lock-draft.${randomBytes(6).toString('hex')}`);
+  const draft = draftIn(folder);
   // Listens before anybody can see the lock: a lock on which nobody listens is free.
   const server = await listening(draft);
   let isHeld = false;
@@ -113,6 +138,9 @@ function listening(path: string): Promise<Server> {
 /** How long a holder may take to say who it is. It may be frozen, or at work. */
 const TELL_MS = 500;
 
+/** Nobody listens; there is no such file; it is the empty file of a holder that has ended (macOS). */
+const FREE: ReadonlySet<string | undefined> = new Set(['ECONNREFUSED', 'ENOENT', 'ENOTSOCK']);
+
 /** Who listens on this socket; `undefined` if nobody does. */
 function holderOf(path: string): Promise<string | undefined> {
   return new Promise((resolve, reject) => {
@@ -126,7 +154,7 @@ function holderOf(path: string): Promise<string | undefined> {
     socket.on('close', () => resolve(holder || 'another process'));
     socket.on('error', (error) => {
       const code = codeOf(error);
-      if (code === 'ECONNREFUSED' || code === 'ENOENT') resolve(undefined);
+      if (FREE.has(code)) resolve(undefined);
       // Too many wait for a frozen holder to accept them, or it has ended in this moment.
       else if (code === 'EAGAIN' || code === 'ECONNRESET' || code === 'EPIPE') resolve('another process');
       else reject(error);
@@ -135,11 +163,12 @@ function holderOf(path: string): Promise<string | undefined> {
 }
 
 /** Windows has no sockets in folders, but names that one process at a time may have. */
-async function lockByName(directory: string): Promise<Server> {
+async function lockByName(directory: string): Promise<() => void> {
   const name = Buffer.from(realpathSync.native(directory).toLowerCase()).toString('base64url');
-  return listening(`\\\\?\\pipe\\stockade-${name}`).catch((error: unknown) => {
+  const server = await listening(`\\\\?\\pipe\\stockade-${name}`).catch((error: unknown) => {
     throw codeOf(error) === 'EADDRINUSE' ? inUse(directory, 'another process') : error;
   });
+  return () => void server.close();
 }
 
 /** A version up to 0.2.0 wrote its process id into a file. */

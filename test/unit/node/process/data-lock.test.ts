@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
@@ -60,6 +60,9 @@ describe('the lock of a data folder', () => {
     unlock();
     (await lockDataDir(folder))();
     expect(locks()).toEqual(['lock.2']);
+    // Node's own function, for example, fails at a socket.
+    cpSync(folder, `${folder}-copy`, { recursive: true });
+    rmSync(`${folder}-copy`, { recursive: true });
   });
 
   test('keeps out other processes, which are told who holds it', async () => {
@@ -115,6 +118,14 @@ describe('the lock of a data folder', () => {
     await expect((await inAnotherProcess())(long)).rejects.toMatchObject({ code: 'data_dir_in_use' });
     unlock();
     expect(readdirSync(long)).toEqual(['lock.1']);
+  });
+
+  test('can be released although the folder is gone', async () => {
+    const gone = join(folder, 'gone');
+    const unlock = await lockDataDir(gone);
+    rmSync(gone, { recursive: true });
+    unlock();
+    (await lockDataDir(gone))();
   });
 
   test('is not had while a process of an older version lives, which has written its id into a file', async () => {
