@@ -124,8 +124,8 @@ const READ_TIMEOUT = /\bQuery read timeout$/;
 /** Class of the errors that a server sends when it shuts down, has crashed, or was told to end the session. */
 const SERVER_ENDS = '57P';
 
-/** Errors that waiting does not resolve: no such database, wrong password, no such role. */
-const PERMANENT = new Set(['3D000', '28P01', '28000']);
+/** Errors that waiting does not resolve: no such database, wrong password, no such role, a right that the role lacks. */
+const PERMANENT = new Set(['3D000', '28P01', '28000', '42501']);
 /** Nor these: a refused certificate, or a server without TLS. */
 const NO_TLS = /certificate|does not support SSL/;
 

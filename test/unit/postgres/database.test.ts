@@ -19,3 +19,13 @@ test('a database that does not answer is waited for as long as was asked, also i
   expect(performance.now() - began).toBeGreaterThanOrEqual(WAIT_MS);
   expect(heard).toEqual([refused]);
 }, 2_000);
+
+test.each(['3D000', '28P01', '28000', '42501'])(
+  'a database that refuses with %s is not asked again',
+  async (code) => {
+    const refused = Object.assign(new Error('refused'), { code });
+    const raw = vi.fn().mockRejectedValue(refused);
+    await expect(awaitDatabase({ raw } as unknown as Database, 60_000, () => {})).rejects.toBe(refused);
+    expect(raw).toHaveBeenCalledTimes(1);
+  },
+);
