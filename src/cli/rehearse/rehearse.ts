@@ -170,7 +170,7 @@ function refuseUnasked({ redisUrl, databaseUrl }: Config, { urls, yes }: Plan): 
     ...urls,
   ];
   const elsewhere = stores
-    .map((url) => new URL(url).hostname.replace(/^\[(.*)\]$/, '$1'))
+    .map((url) => new URL(url).hostname)
     .filter((host) => host !== '' && !isLoopback(host));
   if (elsewhere.length === 0 || yes) return;
   throw new NotConfirmed(

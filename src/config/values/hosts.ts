@@ -4,11 +4,15 @@ const loopback = new BlockList();
 loopback.addSubnet('127.0.0.0', 8, 'ipv4');
 loopback.addAddress('::1', 'ipv6');
 
-/** Whether only this machine can reach what listens on `host`. False for names other than `localhost`: they may mean any host. */
+/**
+ * Whether only this machine can reach what listens on `host`. False for names other than `localhost`: they may mean any host.
+ * @param host an address or a name; an IPv6 address may have the brackets that it has in a URL
+ */
 export function isLoopback(host: string): boolean {
-  const family = isIP(host);
-  if (family === 0) return host.toLowerCase() === 'localhost';
-  return loopback.check(host, family === 4 ? 'ipv4' : 'ipv6');
+  const address = host.replace(/^\[(.*)\]$/, '$1');
+  const family = isIP(address);
+  if (family === 0) return address.toLowerCase() === 'localhost';
+  return loopback.check(address, family === 4 ? 'ipv4' : 'ipv6');
 }
 
 /** Whether buyers on other machines can mark their orders paid. */
@@ -35,5 +39,5 @@ export function httpUrl(host: string, port: number): string {
 /** Whether an attacker on the network could change what is fetched from this URL. */
 export function isUnprotected(url: string): boolean {
   const { protocol, hostname } = new URL(url);
-  return protocol === 'http:' && !isLoopback(hostname.replace(/^\[(.*)\]$/, '$1'));
+  return protocol === 'http:' && !isLoopback(hostname);
 }

@@ -3,8 +3,17 @@ import { checkBuyers } from '../../../src/cli/doctor/buyers.ts';
 import type { Check } from '../../../src/cli/doctor/check.ts';
 import { checkClocks } from '../../../src/cli/doctor/clocks.ts';
 import { opsReach } from '../../../src/cli/doctor/ports.ts';
-import { judgePostgres, type PostgresFacts } from '../../../src/cli/doctor/postgres.ts';
-import { judgeRedis, type RedisFacts, type RedisPlan } from '../../../src/cli/doctor/redis.ts';
+import {
+  judgePostgres,
+  encryption as ofPostgres,
+  type PostgresFacts,
+} from '../../../src/cli/doctor/postgres.ts';
+import {
+  judgeRedis,
+  encryption as ofRedis,
+  type RedisFacts,
+  type RedisPlan,
+} from '../../../src/cli/doctor/redis.ts';
 import { nodeVersion, openFiles } from '../../../src/cli/doctor/runtime.ts';
 import { SecretUrl } from '../../../src/config/values/secret.ts';
 
@@ -163,4 +172,14 @@ test.each([
   [Number.POSITIVE_INFINITY, 'ok'],
 ])('a limit of %d open files and 16,000 connections: %s', (limit, status) => {
   expect(openFiles(limit, 16_000).status).toBe(status);
+});
+
+test.each(['127.0.0.1', 'localhost', '[::1]'])('a connection to %s needs no TLS', (host) => {
+  expect(ofPostgres(`postgres://${host}/shop`)).toMatchObject({ status: 'ok' });
+  expect(ofRedis(`redis://${host}`)).toMatchObject({ status: 'ok' });
+});
+
+test.each(['10.0.0.1', 'db', '[fd00::1]'])('a connection to %s should have TLS', (host) => {
+  expect(ofPostgres(`postgres://${host}/shop`)).toMatchObject({ status: 'warn' });
+  expect(ofRedis(`redis://${host}`)).toMatchObject({ status: 'warn' });
 });
