@@ -1,30 +1,26 @@
+import { monotonicMs } from '../lib/monotonic.ts';
 import type { VerifyReport } from '../operations/sale-operations.ts';
 
 /** A rebuild that takes longer than this counts as a fault. */
-const REBUILD_MAX_S = 120;
+const REBUILD_MAX_MS = 120_000;
 
 /**
  * Decides which reports of `verify --watch` are alarms. The units of a sale can't be counted while it is rebuilt, so its
  * report is not ok; that is an alarm only if it lasts.
  */
 export class VerifyAlarms {
-  readonly #everyS: number;
-  readonly #buildingS = new Map<string, number>();
+  /** Since when each sale has been rebuilt in every report, on the clock of `monotonicMs`. */
+  readonly #buildingSinceMs = new Map<string, number>();
 
-  /** @param everyS seconds between two reports */
-  constructor(everyS: number) {
-    this.#everyS = everyS;
-  }
-
-  /** Call it once for each report: it counts how long a sale has been rebuilt. @returns whether the report is an alarm */
-  judge({ saleId, ok, differences }: VerifyReport): boolean {
+  /** Call it for each report, as soon as it is there. @returns whether the report is an alarm */
+  judge({ saleId, ok, differences }: VerifyReport, nowMs = monotonicMs()): boolean {
     const faults = differences.filter(({ isFault }) => isFault);
     if (ok || faults.some(({ cause }) => cause !== 'rebuild_pending')) {
-      this.#buildingS.delete(saleId);
+      this.#buildingSinceMs.delete(saleId);
       return !ok;
     }
-    const seconds = (this.#buildingS.get(saleId) ?? 0) + this.#everyS;
-    this.#buildingS.set(saleId, seconds);
-    return seconds > REBUILD_MAX_S;
+    const sinceMs = this.#buildingSinceMs.get(saleId) ?? nowMs;
+    this.#buildingSinceMs.set(saleId, sinceMs);
+    return nowMs - sinceMs > REBUILD_MAX_MS;
   }
 }

@@ -125,7 +125,7 @@ async function watch(
   json: boolean,
 ): Promise<ExitCode> {
   const interruption = watchSignals();
-  const alarms = new VerifyAlarms(everyS);
+  const alarms = new VerifyAlarms();
   let code: ExitCode = EXIT_OK;
   try {
     for (let isFirst = true; !interruption.signal.aborted; isFirst = false) {

@@ -9,7 +9,7 @@ function report(...causes: Cause[]): VerifyReport {
 }
 
 test('a fault is an alarm, work under way is none', () => {
-  const alarms = new VerifyAlarms(5);
+  const alarms = new VerifyAlarms();
   expect(alarms.judge(report())).toBe(false);
   expect(alarms.judge(report('in_flight'))).toBe(false);
   expect(alarms.judge(report('unexplained'))).toBe(true);
@@ -17,9 +17,15 @@ test('a fault is an alarm, work under way is none', () => {
 });
 
 test('a rebuild is an alarm if it lasts longer than two minutes', () => {
-  const alarms = new VerifyAlarms(60);
+  const alarms = new VerifyAlarms();
   const building = report('rebuild_pending');
-  expect([building, building, building].map((each) => alarms.judge(each))).toEqual([false, false, true]);
-  expect(alarms.judge(report())).toBe(false);
-  expect(alarms.judge(building)).toBe(false);
+  expect([0, 60_000, 120_001].map((ms) => alarms.judge(building, ms))).toEqual([false, false, true]);
+  expect(alarms.judge(report(), 130_000)).toBe(false);
+  expect(alarms.judge(building, 140_000)).toBe(false);
+});
+
+test('a rebuild is no alarm when it is seen first, however long the pause before was', () => {
+  const alarms = new VerifyAlarms();
+  expect(alarms.judge(report(), 0)).toBe(false);
+  expect(alarms.judge(report('rebuild_pending'), 600_000)).toBe(false);
 });
