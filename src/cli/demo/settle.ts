@@ -15,13 +15,13 @@ export async function settle(
   signal: AbortSignal,
   limitMs = SETTLE_LIMIT_MS,
 ): Promise<VerifyReport> {
-  const deadline = Date.now() + limitMs;
+  const deadline = performance.now() + limitMs;
   let before = -1;
   for (;;) {
     signal.throwIfAborted();
     const report = await sales.verify(saleId);
     const settled = report.ok && report.committedOrders >= accepted && report.committedOrders === before;
-    if (settled || Date.now() >= deadline) return report;
+    if (settled || performance.now() >= deadline) return report;
     before = report.committedOrders;
     await delay(POLL_MS);
   }

@@ -151,15 +151,15 @@ function showProgress({ rate, seconds, arrivals }: Plan): {
   const LINE_EVERY_MS = 5_000;
   const isTerminal = hasRoomFor(1);
   let isOpen = true;
-  let lastMs = 0;
+  let lastMs = Number.NEGATIVE_INFINITY;
   note(`The crowd comes: up to ${number(rate)} requests/s for ${plural(seconds, 'second')}, ${arrivals} …`);
   return {
     update({ sent, ended, orders }) {
       if (!isOpen) return;
       const text = `${number(sent)} sent, ${number(ended)} answered, ${number(orders)} orders`;
       if (isTerminal) process.stderr.write(`\r\u001b[K${text}`);
-      else if (Date.now() - lastMs >= LINE_EVERY_MS) {
-        lastMs = Date.now();
+      else if (performance.now() - lastMs >= LINE_EVERY_MS) {
+        lastMs = performance.now();
         note(text);
       }
     },

@@ -162,17 +162,17 @@ type Deleted = Extract<Deletion, { state: 'deleted' }>;
 async function follow(operations: DeleteOperations, begun: Deletion): Promise<Deleted> {
   if (begun.state === 'none') throw new Error(`the deletion of ${begun.saleId} is not recorded`);
   const bar = progressBar(begun.orders, 'orders deleted');
-  let changedAtMs = Date.now();
+  let changedAtMs = performance.now();
   let problem: unknown;
   try {
     for (let now: Deletion = begun, done = -1; ; ) {
       if (now.state === 'deleted') return now;
       if (now.state === 'deleting' && now.done !== done) {
         done = now.done;
-        changedAtMs = Date.now();
+        changedAtMs = performance.now();
         bar.update(done);
       }
-      if (Date.now() - changedAtMs > STALLED_MS) throw notDeleted(begun.saleId, done, begun.orders, problem);
+      if (performance.now() - changedAtMs > STALLED_MS) throw notDeleted(begun.saleId, done, begun.orders, problem);
       await delay(LOOK_MS);
       try {
         now = await operations.deletion(begun.saleId);

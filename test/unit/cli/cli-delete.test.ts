@@ -1,7 +1,7 @@
 /** `stockade sale delete` of a sale that is being deleted already. */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { callCli } from '../../support/cli/cli.ts';
 
 /** The ops port of a node that deletes `jazz` until its deletion has been read so often. */
@@ -84,4 +84,13 @@ test('a node that does not answer for a while does not end the wait for a deleti
   expect(await callCli(AGAIN, { env })).toMatchObject({
     ...{ exitCode: 0, stdout: 'jazz is deleted with 3 orders.\n' },
   });
+});
+
+test('a clock that is set ahead does not end the wait for the deletion', async () => {
+  const env = await nodeWithout('deleting', 'deleting', 'deleting', 'deleted');
+  const { now } = Date;
+  let ahead = 0;
+  vi.spyOn(Date, 'now').mockImplementation(() => now() + (ahead += 120_000));
+  onTestFinished(() => void vi.restoreAllMocks());
+  expect(await callCli(AGAIN, { env })).toMatchObject({ exitCode: 0 });
 });

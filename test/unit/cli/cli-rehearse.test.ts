@@ -1,5 +1,5 @@
 /** Parts of `stockade rehearse` that compute: the plan, arrivals, percentiles, the comparison of books, the verdict, the page. */
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { type Check, checksOf } from '../../../src/cli/doctor/check.ts';
 import { checkConnections } from '../../../src/cli/doctor/postgres-connections.ts';
 import { checkStandbys } from '../../../src/cli/doctor/postgres-standbys.ts';
@@ -14,6 +14,7 @@ import { reportPage } from '../../../src/cli/rehearse/report/page.ts';
 import { reportOf, reportText } from '../../../src/cli/rehearse/report/report.ts';
 import { sizesOf } from '../../../src/cli/rehearse/report/size.ts';
 import { compareBooks } from '../../../src/cli/rehearse/stage/books.ts';
+import { removeShadowSale } from '../../../src/cli/rehearse/stage/shadow-sale.ts';
 import { type Look, readNode } from '../../../src/cli/rehearse/stage/watch.ts';
 import { callCli } from '../../support/cli/cli.ts';
 
@@ -366,4 +367,15 @@ test('the verdict is told, even if the report can’t be written', async () => {
   expect(JSON.parse(stdout)).toMatchObject({ go: false });
   expect(stderr).toMatch(/error: the report is not in \/dev\/full: .*ENOSPC/);
   expect(exitCode).toBe(3);
+});
+
+test('a clock that is set ahead does not end the wait for the end of the sale', async () => {
+  const { now } = Date;
+  let ahead = 0;
+  vi.spyOn(Date, 'now').mockImplementation(() => now() + (ahead += 120_000));
+  onTestFinished(() => void vi.restoreAllMocks());
+  const states = ['deleting', 'deleting', 'deleting', 'deleting', 'deleted'];
+  const deletion = async () => ({ state: states.shift() });
+  await removeShadowSale({ deletion } as unknown as Parameters<typeof removeShadowSale>[0], 'x');
+  expect(states).toEqual([]);
 });

@@ -81,10 +81,10 @@ function runs(pid: number): boolean {
  * @throws StockadeError `not_removed` after REMOVE_LIMIT_MS, with the reason; the errors of the operations
  */
 export async function removeShadowSale(sales: Sales, saleId: string): Promise<void> {
-  const deadline = Date.now() + REMOVE_LIMIT_MS;
+  const deadline = performance.now() + REMOVE_LIMIT_MS;
   let orders = 0;
   let why: unknown;
-  while (Date.now() < deadline) {
+  while (performance.now() < deadline) {
     try {
       if ((await sales.deletion(saleId)).state === 'deleted') return;
       if ((await sales.deletion(saleId)).state === 'none') {

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { judge } from '../../../../src/cli/demo/judge.ts';
 import { type Frame, frameLines } from '../../../../src/cli/demo/opening.ts';
 import { demoExitCode, demoReport, demoText } from '../../../../src/cli/demo/report.ts';
@@ -216,6 +216,17 @@ describe('settling', () => {
   test('gives up at the limit with the last report', async () => {
     const verify = async () => verified({ committedOrders: 99 });
     expect((await settle({ verify }, 'demo-x', 100, never, 50)).committedOrders).toBe(99);
+  });
+
+  test('does not give up because the clock is set ahead', async () => {
+    const { now } = Date;
+    let ahead = 0;
+    vi.spyOn(Date, 'now').mockImplementation(() => now() + (ahead += 120_000));
+    onTestFinished(() => void vi.restoreAllMocks());
+    const counts = [60, 99, 100, 100];
+    let asked = 0;
+    const verify = async () => verified({ committedOrders: counts[asked++] ?? 100 });
+    expect((await settle({ verify }, 'demo-x', 100, never)).committedOrders).toBe(100);
   });
 
   test('ends when it is interrupted', async () => {
