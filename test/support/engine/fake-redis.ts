@@ -11,6 +11,8 @@ export interface Ran {
 export class FakeRedis extends EventEmitter {
   readonly ran: Ran[] = [];
   readonly published: [channel: string, message: string][] = [];
+  /** How often its connection was dropped to be made again. */
+  reconnections = 0;
   readonly status = 'ready';
   readonly stream = { writable: true, cork() {}, uncork() {} };
   readonly #reply: (ran: Ran) => unknown;
@@ -34,6 +36,10 @@ export class FakeRedis extends EventEmitter {
 
   eval(...args: unknown[]): Promise<unknown> {
     return this.#run({ name: 'eval', args });
+  }
+
+  disconnect(reconnect = false): void {
+    if (reconnect) this.reconnections++;
   }
 
   async info(): Promise<string> {

@@ -2,7 +2,8 @@
 
 import { ReplyError } from 'ioredis';
 import { fenced, fenceKey } from '../../../locks/fenced.ts';
-import type { RedisClient } from '../../../redis/clients.ts';
+import { DEMOTED, type RedisClient } from '../../../redis/clients.ts';
+import { replyReason } from '../../../redis/reply-reason.ts';
 import type {
   EventPart,
   GenerationRef,
@@ -11,7 +12,7 @@ import type {
   SaleState,
   TakeBatch,
 } from '../../contract.ts';
-import { BackendCorrupt, StaleGeneration } from '../../errors.ts';
+import { BackendCorrupt, NotExecuted, StaleGeneration } from '../../errors.ts';
 import { AFTER_ALL_IDS, DRAFT_KEPT_MS, TOMBSTONE_KEPT_MS } from '../../limits.ts';
 import { NO_RULES } from '../../sale/rules.ts';
 import type { Want } from '../../sale/transfer-plan.ts';
@@ -126,13 +127,21 @@ export class Scripts {
     return this.#commands.recall(segment, buyers, generation, ...buyerIds) as Reply;
   }
 
-  /** @throws BackendCorrupt if segments have invalid data; the others are advanced */
+  /**
+   * If the server is no longer a primary, the connection to it is dropped. The client does so by itself (clients.ts) only if the
+   * error is the reply of the whole command, and this script hands it on as that of each segment.
+   * @throws BackendCorrupt if segments have invalid data; the others are advanced. NotExecuted if the server is no longer a primary
+   */
   async advance(cursors: readonly CursorArguments[]): Promise<void> {
     const keys = cursors.flatMap(({ keys: { segment, log } }) => [segment, log]);
     const args = cursors.flatMap(({ generation, seq, orders, tail }) => [generation, seq, orders, tail]);
     const replies = (await this.#commands.advance(keys.length, ...keys, ...args)) as (number | string)[];
-    const error = replies.find((reply) => typeof reply === 'string' && reply.startsWith(ERROR));
-    if (error !== undefined) throw new BackendCorrupt(`a cursor could not be written: ${error}`);
+    const failed = replies.find((reply) => typeof reply === 'string' && reply.startsWith(ERROR));
+    if (failed === undefined) return;
+    const reason = replyReason(String(failed).slice(ERROR.length));
+    if (!DEMOTED.test(reason)) throw new BackendCorrupt(`a cursor could not be written: ${failed}`);
+    this.#redis.disconnect(true);
+    throw new NotExecuted(`a cursor could not be written: ${reason}`);
   }
 
   /** @returns heads and entries in the order of the logs. @param maxEntries of each log; 0: heads only */

@@ -2,7 +2,7 @@
 import { ReplyError } from 'ioredis';
 import { describe, expect, it } from 'vitest';
 import { NO_ENTRY, type TakeBatch } from '../../../../../src/engine/contract.ts';
-import { BackendCorrupt, StaleGeneration } from '../../../../../src/engine/errors.ts';
+import { BackendCorrupt, NotExecuted, StaleGeneration } from '../../../../../src/engine/errors.ts';
 import { AFTER_ALL_IDS } from '../../../../../src/engine/limits.ts';
 import { Keys } from '../../../../../src/engine/redis/protocol/keys.ts';
 import { refuseStale, Scripts, type SegmentTake } from '../../../../../src/engine/redis/protocol/scripts.ts';
@@ -131,8 +131,20 @@ describe('a reply for several logs', () => {
     ]);
     if (isFine) await advance;
     else await expect(advance).rejects.toThrow(BackendCorrupt);
+    expect(redis.reconnections).toBe(0);
     expect(redis.ran).toEqual([{ name: 'advance', args: [4, ...keys, 4, 6, 20, '11', 4, 6, 30, ''] }]);
   });
+
+  // What Redis 7.0 and 6.2 answer.
+  it.each(['READONLY You can’t write', '@user_script: 24: -READONLY You can’t write'])(
+    'shows that the server is no primary any more, whose connection is dropped: %s',
+    async (reason) => {
+      const { redis, scripts } = scriptsWith(() => [`error ${reason}`]);
+      const advance = scripts.advance([{ ...log(0), orders: 20, tail: '11' }]);
+      await expect(advance).rejects.toThrow(NotExecuted);
+      expect(redis.reconnections).toBe(1);
+    },
+  );
 });
 
 it('only the answer `stale` is refused', () => {
