@@ -1,15 +1,32 @@
 import { BackendCorrupt } from '../engine/errors.ts';
 
 /**
+ * Replies of a Redis that has not looked at the key: it is full or busy, it starts, it is no primary, or the user lacks a right. Redis 6.2
+ * puts the place in the script before the reply.
+ */
+const REFUSED =
+  /(?:^|: -)(?:OOM|LOADING|READONLY|MISCONF|NOREPLICAS|BUSY|CLUSTERDOWN|MASTERDOWN|TRYAGAIN|NOAUTH|NOPERM)\b|user executing the script can't/;
+
+/**
  * The backend's error about a key that holds data of another type or format.
  * @throws the error, if it is about something else
  */
 export function foreignWriteIn(error: unknown): string {
-  const isForeign =
+  const message = answerIn(error);
+  if (REFUSED.test(message)) throw error;
+  return message;
+}
+
+/**
+ * What the backend has answered instead of doing what it was asked for.
+ * @throws the error, if it has not answered
+ */
+export function answerIn(error: unknown): string {
+  const isAnswer =
     error instanceof BackendCorrupt ||
     error instanceof SyntaxError ||
     (error instanceof Error && error.name === 'ReplyError');
-  if (!isForeign) throw error;
+  if (!isAnswer) throw error;
   return error.message;
 }
 

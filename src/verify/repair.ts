@@ -25,7 +25,7 @@ import { countLiveOrders } from '../sales/live-orders.ts';
 import { finishMovements, followMovements, OWN_TIME_S } from '../sales/movements.ts';
 import { readSale } from '../sales/sale-rows.ts';
 import type { Finding } from './finding.ts';
-import { foreignWriteIn } from './foreign-write.ts';
+import { answerIn } from './foreign-write.ts';
 import type { MissingRecord, RepairStep } from './repair-step.ts';
 import { examine } from './verify.ts';
 
@@ -66,8 +66,8 @@ async function reopen(backend: Backend, saleId: string): Promise<void> {
   try {
     if (await backend.sales.read(saleId)) await backend.sales.reopen(saleId);
   } catch (error) {
-    // An overwritten record is among the findings already. Other errors are thrown.
-    foreignWriteIn(error);
+    // An overwritten record is among the findings already. A full Redis has let no units come back. Other errors are thrown.
+    answerIn(error);
   }
 }
 
@@ -111,7 +111,7 @@ async function repairFinding(
     const why =
       error instanceof StaleGeneration
         ? 'the sale is being rebuilt: repair it again later'
-        : foreignWriteIn(error);
+        : answerIn(error);
     return { cause, done: false, what: `not repaired: ${what}. The repair failed: ${why}` };
   }
 }

@@ -6,7 +6,7 @@ import { describe, expect, it } from 'vitest';
 import type { SegmentAudit, SegmentCounts } from '../../../src/engine/contract.ts';
 import { BackendCorrupt } from '../../../src/engine/errors.ts';
 import { countsOf, type Finding, type Look, waiting } from '../../../src/verify/finding.ts';
-import { foreignWriteIn } from '../../../src/verify/foreign-write.ts';
+import { answerIn, foreignWriteIn } from '../../../src/verify/foreign-write.ts';
 import { judge, reportOf } from '../../../src/verify/judge.ts';
 import { judgeStrays, MAX_STRAYS, stray } from '../../../src/verify/stray-findings.ts';
 import type { Truth } from '../../../src/verify/truth.ts';
@@ -650,3 +650,22 @@ it('an error tells of a foreign write if the data are no data of ours; others ar
   for (const error of [new Error('away'), { name: 'ReplyError', message: 'x' }, undefined])
     expect(() => foreignWriteIn(error)).toThrow();
 });
+
+it.each([
+  "NOPERM User ann has no permissions to run the 'hscan' command",
+  "OOM command not allowed when used memory > 'maxmemory'.",
+  'LOADING Redis is loading the dataset in memory',
+  "ERR The user executing the script can't access at least one of the keys",
+  '@user_script: 7: -READONLY You can’t write against a read only replica.',
+])('a Redis that refuses a command tells of no foreign write: %s', (message) => {
+  const error = Object.assign(new Error(message), { name: 'ReplyError' });
+  expect(() => foreignWriteIn(error)).toThrow(message);
+  expect(answerIn(error)).toBe(message);
+});
+
+it.each(['ERR hash value is not an integer', 'CORRUPT units left in x', 'ERR it was OOM'])(
+  'a Redis that has read the key tells of one: %s',
+  (message) => {
+    expect(foreignWriteIn(Object.assign(new Error(message), { name: 'ReplyError' }))).toBe(message);
+  },
+);
