@@ -88,9 +88,11 @@ export class LockQueue implements HolderHost {
       if (monotonicMs() - this.#keptSince < KEEP_MAX_MS) return this.#passOn(holder);
       return this.#releaseAndYield(holder);
     }
-    const listeners = await this.#commands.giveBack(holder.owner, holder.lease.trustedUntil);
-    this.#pump();
-    return listeners >= 0;
+    try {
+      return (await this.#commands.giveBack(holder.owner, holder.lease.trustedUntil)) >= 0;
+    } finally {
+      this.#pump();
+    }
   }
 
   /** Rejects the waiters and releases the lock. */
