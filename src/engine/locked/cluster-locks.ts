@@ -97,7 +97,10 @@ export class ClusterLocks implements SegmentLocks {
     this.#leaveRemoved();
     const opened = Locks.open({ url, ...this.#options });
     this.#servers.set(url, opened);
-    opened.catch(() => this.#servers.delete(url));
+    opened.catch(() => {
+      // Not a newer one: the server may have left the map and come back since.
+      if (this.#servers.get(url) === opened) this.#servers.delete(url);
+    });
     return opened;
   }
 

@@ -220,6 +220,33 @@ it('all connections are closed in the end, also one that could not be opened', a
   expect(closed).toEqual([OLD]);
 });
 
+it('a connection that fails late does not take the place of a newer one, which is closed in the end', async () => {
+  const { open: fail, opened: hasFailed } = gate();
+  let opens = 0;
+  const { locks, closed, opened, map } = cluster({
+    turns: 1,
+    opens: async () => {
+      if (++opens > 1) return;
+      await hasFailed;
+      throw new NotExecuted('no connection');
+    },
+  });
+  const first = locks.lock(SEGMENT, 500);
+  map.refreshes = 1;
+  map.all = [NEW];
+  await locks.lock(SEGMENT, 500);
+  map.refreshes = 0;
+  map.all = [OLD, NEW];
+  await locks.lock(SEGMENT, 500);
+  fail();
+  await passing(first);
+  map.refreshes = 0;
+  await locks.lock(SEGMENT, 500);
+  expect(opened).toHaveLength(3);
+  await locks.close();
+  expect(closed.sort()).toEqual([OLD, NEW]);
+});
+
 it('a lock that is still to be released elsewhere opens no connection after the end', async () => {
   const { open: begin, opened: hasBegun } = gate();
   const { locks, opened, closed } = cluster({
