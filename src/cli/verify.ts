@@ -100,16 +100,20 @@ function parseSeconds(text: unknown): number {
   );
 }
 
-async function verifySales(sales: SaleOperations, { saleId, repair }: Wanted): Promise<VerifyReport[]> {
-  const verify = (id: string) => sales.verify(id, repair ? { repair } : {});
-  if (saleId !== undefined) return [await verify(saleId)];
+async function verifySales(sales: SaleOperations, wanted: Wanted): Promise<VerifyReport[]> {
   const reports: VerifyReport[] = [];
+  for await (const report of reportsOf(sales, wanted)) reports.push(report);
+  return reports;
+}
+
+async function* reportsOf(sales: SaleOperations, { saleId, repair }: Wanted): AsyncGenerator<VerifyReport> {
+  const verify = (id: string) => sales.verify(id, repair ? { repair } : {});
+  if (saleId !== undefined) return yield await verify(saleId);
   for await (const page of salePages((query) => sales.list(query), { limit: MAX_PAGE_SALES }))
     for (const { id } of page.sales) {
       const report = await verify(id).catch(ofDeletedSale);
-      if (report) reports.push(report);
+      if (report) yield report;
     }
-  return reports;
 }
 
 /** A sale may be deleted after the page with it was read. */
@@ -117,7 +121,10 @@ function ofDeletedSale(error: unknown): undefined {
   if (!(error instanceof UnknownSale)) throw error;
 }
 
-/** Verifies until a signal. If a store or the node does not answer for a while, it prints that and tries again. */
+/**
+ * Verifies until a signal. If a store or the node does not answer for a while, it prints that and tries again. A fault that was found
+ * before in the same check counts all the same.
+ */
 async function watch(
   sales: SaleOperations,
   wanted: Wanted,
@@ -130,24 +137,30 @@ async function watch(
   try {
     for (let isFirst = true; !interruption.signal.aborted; isFirst = false) {
       const at = new Date().toISOString();
+      const reports: VerifyReport[] = [];
+      let away: unknown;
       try {
-        const reports = await verifySales(sales, wanted);
-        // Every report is judged, also after the first alarm.
-        const isAlarm = reports.map((report) => alarms.judge(report)).includes(true);
-        if (isAlarm) code = EXIT_FAILED;
-        if (json) printJson({ at, ok: !isAlarm, sales: reports });
-        else
-          print(`${at} ${reports.length === 0 ? 'There are no sales.' : reports.map(reportText).join('\n')}`);
+        for await (const report of reportsOf(sales, wanted)) reports.push(report);
       } catch (error) {
         if (isFirst || !isAway(error)) throw error;
-        note(visible(`${at} not verified: ${describe(error)}`));
+        away = error;
       }
+      // Every report is judged, also after the first alarm.
+      const isAlarm = reports.map((report) => alarms.judge(report)).includes(true);
+      if (isAlarm) code = EXIT_FAILED;
+      if (isAlarm || away === undefined) tellCheck(at, reports, isAlarm, json);
+      if (away !== undefined) note(visible(`${at} not verified: ${describe(away)}`));
       await rest(everyS * 1_000, interruption.signal);
     }
     return code;
   } finally {
     interruption.release();
   }
+}
+
+function tellCheck(at: string, reports: readonly VerifyReport[], isAlarm: boolean, json: boolean): void {
+  if (json) printJson({ at, ok: !isAlarm, sales: reports });
+  else print(`${at} ${reports.length === 0 ? 'There are no sales.' : reports.map(reportText).join('\n')}`);
 }
 
 const isAway = (error: unknown) =>

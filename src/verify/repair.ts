@@ -109,9 +109,7 @@ async function repairFinding(
     return { cause, ...(await carryOut(stores, saleId, step)) };
   } catch (error) {
     const why =
-      error instanceof StaleGeneration
-        ? 'the sale is being rebuilt: repair it again later'
-        : answerIn(error);
+      error instanceof StaleGeneration ? 'the sale is being rebuilt: repair it again later' : answerIn(error);
     return { cause, done: false, what: `not repaired: ${what}. The repair failed: ${why}` };
   }
 }
