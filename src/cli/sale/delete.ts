@@ -172,7 +172,8 @@ async function follow(operations: DeleteOperations, begun: Deletion): Promise<De
         changedAtMs = performance.now();
         bar.update(done);
       }
-      if (performance.now() - changedAtMs > STALLED_MS) throw notDeleted(begun.saleId, done, begun.orders, problem);
+      if (performance.now() - changedAtMs > STALLED_MS)
+        throw notDeleted(begun.saleId, done, begun.orders, problem);
       await delay(LOOK_MS);
       try {
         now = await operations.deletion(begun.saleId);

@@ -90,7 +90,10 @@ test('a clock that is set ahead does not end the wait for the deletion', async (
   const env = await nodeWithout('deleting', 'deleting', 'deleting', 'deleted');
   const { now } = Date;
   let ahead = 0;
-  vi.spyOn(Date, 'now').mockImplementation(() => now() + (ahead += 120_000));
+  vi.spyOn(Date, 'now').mockImplementation(() => {
+    ahead += 120_000;
+    return now() + ahead;
+  });
   onTestFinished(() => void vi.restoreAllMocks());
   expect(await callCli(AGAIN, { env })).toMatchObject({ exitCode: 0 });
 });

@@ -372,7 +372,10 @@ test('the verdict is told, even if the report can’t be written', async () => {
 test('a clock that is set ahead does not end the wait for the end of the sale', async () => {
   const { now } = Date;
   let ahead = 0;
-  vi.spyOn(Date, 'now').mockImplementation(() => now() + (ahead += 120_000));
+  vi.spyOn(Date, 'now').mockImplementation(() => {
+    ahead += 120_000;
+    return now() + ahead;
+  });
   onTestFinished(() => void vi.restoreAllMocks());
   const states = ['deleting', 'deleting', 'deleting', 'deleting', 'deleted'];
   const deletion = async () => ({ state: states.shift() });

@@ -221,7 +221,10 @@ describe('settling', () => {
   test('does not give up because the clock is set ahead', async () => {
     const { now } = Date;
     let ahead = 0;
-    vi.spyOn(Date, 'now').mockImplementation(() => now() + (ahead += 120_000));
+    vi.spyOn(Date, 'now').mockImplementation(() => {
+      ahead += 120_000;
+      return now() + ahead;
+    });
     onTestFinished(() => void vi.restoreAllMocks());
     const counts = [60, 99, 100, 100];
     let asked = 0;
