@@ -78,6 +78,8 @@ export class Engine {
     engine.#unsubscribe = await options.backend.subscribe({
       watermarks: (watermarks) => engine.#advance(watermarks),
       reconnected: () => {
+        // The node's own connection may have stayed, so nobody else may have noticed.
+        options.board.reopenAll();
         for (const sale of engine.#sales.values()) sale.check();
       },
       foreign: (error) => options.onForeign?.(error),

@@ -187,6 +187,16 @@ describe('hints', () => {
 });
 
 describe('a new connection to the backend', () => {
+  it('opens sold-out sales again, because the backend may have their units back', async () => {
+    learn();
+    board.close(SLOT, 1, monotonicMs());
+    expect(codes(buy())).toEqual(['sold_out']);
+    for (const { reconnected } of events) reconnected?.();
+    const bought = buy({ awaitCommit: false });
+    await (await takes.next()).serve([TAKEN]);
+    expect(codes(bought)).toEqual(['accepted']);
+  });
+
   it('makes the lanes of every sale ask for lost writes, also where no purchase waits', async () => {
     learn();
     const [anna, , cleo] = neighbours();
