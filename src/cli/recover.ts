@@ -8,6 +8,7 @@ import type { SaleStatus } from '../operations/sale-operations.ts';
 import type { Adoption } from '../shop/ownership.ts';
 import { type CommandSpec, type Invocation, QUIET, SALE_SETTINGS } from './command/command.ts';
 import { confirmation, YES_OPTION } from './command/confirm.ts';
+import { mayPass } from './command/may-pass.ts';
 import { withOperations } from './command/open-operations.ts';
 import { EXIT_OK, type ExitCode, UsageError } from './terminal/explain.ts';
 import { invokedAs } from './terminal/invoked-as.ts';
@@ -15,6 +16,8 @@ import { columns, note, number, plural, print, printJson } from './terminal/outp
 import { type Progress, progressBar } from './terminal/progress.ts';
 
 const LOOK_MS = 200;
+/** How long a node may give no answer while it rebuilds. */
+const SILENT_MAX_MS = 60_000;
 
 export const recover: CommandSpec = {
   name: 'recover [sale]',
@@ -101,7 +104,7 @@ async function follow(operations: RecoverOperations, saleId: string): Promise<Do
   let bar: Progress | undefined;
   let shown = '';
   try {
-    for (let now = await operations.recover(saleId); ; now = await operations.recovery(saleId)) {
+    for (let now = await operations.recover(saleId); ; now = await nextLook(operations, saleId)) {
       if (now.state === 'done') return now;
       if (now.state !== 'running') throw notRecovered(now);
       // A bar needs the total, which is not known at the beginning of a step.
@@ -111,10 +114,22 @@ async function follow(operations: RecoverOperations, saleId: string): Promise<Do
         shown = now.step;
       }
       bar?.update(now.done, now.total);
-      await delay(LOOK_MS);
     }
   } finally {
     bar?.stop();
+  }
+}
+
+/** The rebuild goes on while nobody can be asked how far it is. @throws the last error after SILENT_MAX_MS */
+async function nextLook(operations: RecoverOperations, saleId: string): Promise<Recovery> {
+  const began = performance.now();
+  for (;;) {
+    await delay(LOOK_MS);
+    try {
+      return await operations.recovery(saleId);
+    } catch (error) {
+      if (!mayPass(error) || performance.now() - began > SILENT_MAX_MS) throw error;
+    }
   }
 }
 
