@@ -23,7 +23,8 @@ export interface WrongPlace {
   readonly number: string;
   readonly state: string;
   readonly order: string;
-  readonly proven: string;
+  /** `null` if the order proves nothing. */
+  readonly proven: string | null;
 }
 
 /** The state that the order of a place proves; null if there is no such order. */

@@ -148,10 +148,11 @@ async function carryOut(stores: RepairStores, saleId: string, step: RepairStep):
     }
     case 'live orders':
       return done(`counted ${counted(await countLiveOrders(db, saleId), 'live order')} in Postgres`);
-    case 'places':
-      return done(
-        `gave ${counted(await repairPlaces(db, saleId), 'place')} of the queue the state that its order proves`,
-      );
+    case 'places': {
+      const repaired = await repairPlaces(db, saleId);
+      if (repaired === 0) return undone('left alone: no order proves the state of those places');
+      return done(`gave ${counted(repaired, 'place')} of the queue the state that its order proves`);
+    }
     case 'state':
       await followState(db, backend, saleId);
       return done("gave the segments the sale's state");

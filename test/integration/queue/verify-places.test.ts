@@ -76,6 +76,20 @@ test.each([
   expect(await states(shop, id)).toMatchObject({ [buyerId]: proven });
 });
 
+test('a place whose order does not exist is reported and left alone', async () => {
+  const id = await sold();
+  await set(id, 'carl', "order_id = 1, state = 'offered'");
+  const report = await shop.service.verify(id, { repair: true });
+  expect(report.findings).toEqual(['place 3 is offered, and there is no order 1 of it']);
+  expect(report.repairs).toEqual([
+    {
+      cause: 'foreign_postgres',
+      done: false,
+      what: 'left alone: no order proves the state of those places',
+    },
+  ]);
+});
+
 test('an offer that no place has is reported and left alone', async () => {
   const id = await sold();
   await set(id, 'bert', "order_id = NULL, state = 'left'");
