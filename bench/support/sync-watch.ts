@@ -23,6 +23,7 @@ export class SyncWatch {
       if (info.again) this.#refuse('rebuilt the sale')(info);
     },
     saleFailed: this.#refuse('failed on the sale'),
+    untold: this.#refuse('could not tell of commits'),
     foreign: this.#refuse('got a message that this version does not send'),
     crashed: this.#refuse('crashed'),
   };

@@ -59,7 +59,7 @@ export class Sync {
   constructor(options: SyncOptions) {
     this.#options = options;
     this.#backpressure = new Backpressure(options.backpressure ?? { isLoadHigh: () => false, maxMs: 0 });
-    this.#teller = new WatermarkTeller(options.backend.log);
+    this.#teller = new WatermarkTeller(options.backend.log, (error) => options.events.untold({ error }));
     this.#sales = new HeldSales(options, this.#teller, this.#hints);
     this.#shares = new SaleShares(options.backend.syncs, this.#sales, () => this.#hints.notify());
     this.#reconciler = new Reconciler(

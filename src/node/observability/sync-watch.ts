@@ -1,4 +1,5 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
+import { seldom } from '../../lib/seldom.ts';
 import type { SyncEvents } from '../../sync/held/sync-events.ts';
 import type { Log } from '../process/log.ts';
 
@@ -93,6 +94,7 @@ class Lag {
 export function watchSync(log: Log, registry: Registry): SyncEvents {
   const metrics = metricsOf(registry);
   const lag = new Lag(metrics.lagOrders, metrics.lagSeconds);
+  const mayTell = seldom();
   // Prometheus sees no increase if a series begins with its first event.
   for (const reason of ['stock', 'limit', 'duplicate']) metrics.rejected.inc({ reason }, 0);
   for (const why of ['uneven', 'unfinished']) metrics.transfers.inc({ why }, 0);
@@ -131,6 +133,9 @@ export function watchSync(log: Log, registry: Registry): SyncEvents {
     saleFailed({ saleId, error }) {
       metrics.failures.inc();
       log.error({ err: error, saleId }, 'sync can’t process a sale and will try again');
+    },
+    untold({ error }) {
+      if (mayTell()) log.warn({ err: error }, 'buyers can’t be told that their orders are committed');
     },
     foreign({ error }) {
       log.warn({ err: error }, 'ignored a message in Redis that this version does not send');

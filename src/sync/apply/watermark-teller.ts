@@ -7,12 +7,15 @@ import { newestOf } from './batch.ts';
  */
 export class WatermarkTeller {
   readonly #log: OrderLog;
+  readonly #refused: (error: unknown) => void;
   #advancing: Promise<void> = Promise.resolve();
   /** Watermarks that the backend has not accepted yet. */
   #untold: Watermark[] = [];
 
-  constructor(log: OrderLog) {
+  /** @param refused called with the error when the backend does not accept watermarks */
+  constructor(log: OrderLog, refused: (error: unknown) => void) {
     this.#log = log;
+    this.#refused = refused;
   }
 
   /** Resolves when all calls so far have ended. */
@@ -26,7 +29,8 @@ export class WatermarkTeller {
       const untold = [...this.#untold.splice(0), ...watermarks];
       try {
         await this.#log.advance(untold);
-      } catch {
+      } catch (error) {
+        this.#refused(error);
         this.#untold = newestOf(untold);
       }
     });

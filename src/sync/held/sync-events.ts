@@ -38,6 +38,8 @@ export interface SyncEvents {
   backlog(info: { orders: number }): void;
   /** One sale failed: its data in the backend is invalid, or its rebuild failed. Other sales continue. */
   saleFailed(info: { saleId: string; error: unknown }): void;
+  /** The backend did not accept watermarks, so buyers are not told of commits. They are announced again with the next ones. */
+  untold(info: { error: unknown }): void;
   /** A message that no node sends was ignored. Not every such message is reported. */
   foreign(info: { error: unknown }): void;
   /** The loop has failed and restarts in `retryMs`. */

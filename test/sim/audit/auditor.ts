@@ -128,6 +128,7 @@ export class Auditor {
       transferred: (info) => tell('transferred', info),
       backlog: () => {},
       foreign: (info) => onlyAfterLoss('another program has written', info),
+      untold: ({ error }) => tell('watermarks were not accepted', { error: String(error) }),
       saleFailed: ({ error }) => tell('sale failed', { error: String(error) }),
       crashed: ({ error }) => tell('crashed', { error: String(error) }),
     };

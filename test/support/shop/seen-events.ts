@@ -45,6 +45,7 @@ export class SeenEvents implements SyncEvents {
   saleFailed(info: Info<'saleFailed'>): void {
     this.failures.push(info);
   }
+  untold(): void {}
   foreign(info: Info<'foreign'>): void {
     this.foreigners.push(info);
   }

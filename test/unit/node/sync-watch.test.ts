@@ -23,6 +23,17 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
+test('watermarks that Redis does not accept are logged, but not each', () => {
+  const lines: string[] = [];
+  const told = watchSync(pino({}, { write: (line) => void lines.push(line) }), new Registry());
+  for (let i = 0; i < 3; i++) told.untold({ error: new Error('NOPERM') });
+  expect(lines).toHaveLength(1);
+  expect(JSON.parse(lines[0]!)).toMatchObject({
+    err: { message: 'NOPERM' },
+    msg: 'buyers can’t be told that their orders are committed',
+  });
+});
+
 describe('the lag in seconds', () => {
   test('is the age of the oldest order that was applied last, also after a sweep that finds more', async () => {
     apply(700);

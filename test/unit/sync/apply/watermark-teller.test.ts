@@ -13,21 +13,23 @@ const mark = (seq: number, segment = 0): Watermark => ({
 
 let calls: (readonly Watermark[])[];
 let isAway: boolean;
+let refusals: unknown[];
 let teller: WatermarkTeller;
 
 beforeEach(() => {
-  [calls, isAway] = [[], false];
+  [calls, isAway, refusals] = [[], false, []];
   const advance: OrderLog['advance'] = async (marks) => {
     calls.push(marks);
     if (isAway) throw new Error('the backend can not be reached');
   };
-  teller = new WatermarkTeller({ advance } as unknown as OrderLog);
+  teller = new WatermarkTeller({ advance } as unknown as OrderLog, (error) => refusals.push(error));
 });
 
 test('what the backend did not accept is announced before newer watermarks, once', async () => {
   isAway = true;
   await teller.tell([mark(1)]);
   await teller.tell([mark(1, 1)]);
+  expect(refusals.map(String)).toEqual(Array(2).fill('Error: the backend can not be reached'));
   isAway = false;
   await teller.tell([mark(2, 2)]);
   await teller.tell([mark(3, 2)]);
@@ -53,7 +55,7 @@ test('there is nothing to announce again if the backend has accepted all', async
 test('calls follow each other, and `settled` waits for the last one', async () => {
   const ends: (() => void)[] = [];
   const log = { advance: () => new Promise<void>((resolve) => ends.push(resolve)) };
-  const slow = new WatermarkTeller(log as unknown as OrderLog);
+  const slow = new WatermarkTeller(log as unknown as OrderLog, () => {});
   void slow.tell([mark(1)]);
   void slow.tell([mark(2)]);
   let isSettled = false;
