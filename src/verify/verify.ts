@@ -37,6 +37,8 @@ import { changesSince, readTruth } from './truth.ts';
  * do not count: REBUILD_WAIT_MS bounds those.
  */
 const MAX_LOOKS = 10;
+/** After so many looks a fault is reported that no second look has found: a sale whose faults change all the time is not in order. */
+const MAX_LOOKS_WITH_FAULTS = 2 * MAX_LOOKS;
 const MAX_SUPPLY_READS = 5;
 /** Pause before the look that must find a fault again. */
 const CONFIRM_PAUSE_MS = 50;
@@ -82,7 +84,9 @@ async function settledLook(db: Database, backend: Backend, saleId: string): Prom
     const isCounted = look.truth.cursors.every(({ segment }) => look.confirmed.has(segment));
     const isSettled =
       isConfirmed && (isBuilding || (!areMoving(look) && (isCounted || look.since.moved.size === 0)));
-    if (!mayWait && (isSettled || looks++ >= MAX_LOOKS)) return look;
+    const isLast = looks >= (isConfirmed ? MAX_LOOKS : MAX_LOOKS_WITH_FAULTS);
+    if (!mayWait && (isSettled || isLast)) return look;
+    if (!mayWait) looks++;
     before = { look, faults };
     if (faults.length > 0) await delay(CONFIRM_PAUSE_MS);
   }

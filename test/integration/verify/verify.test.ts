@@ -89,6 +89,21 @@ describe('a whole sale', () => {
     await expect(verifySale(db, away, id)).rejects.toThrow('the backend is away');
   });
 
+  test.each([
+    ['is not reported', 10, true],
+    ['is reported if it is another one each time', 1_000, false],
+  ])('a fault that no second look finds %s', async (_, faultyLooks, ok) => {
+    const { id } = await shop.sell({ stock: 20, segments: 1 });
+    let audits = 0;
+    const changing = intercept(shop.backend, async (call) => {
+      // A look has two audits.
+      if (call !== 'audits.audit' || ++audits % 2 === 0) return;
+      const look = Math.ceil(audits / 2);
+      await keys.redis.hset(keys.of(id, 0).segment, 'left', look <= faultyLooks ? 20 + look : 20);
+    });
+    expect(await verifySale(shop.db, changing, id)).toMatchObject({ ok });
+  });
+
   test('waits for a rebuild under way', async () => {
     const id = await soldSix(shop);
     await shop.backend.sales.freeze(id, 2, 1);
