@@ -31,7 +31,7 @@ export interface Operations {
 /** @param buy makes the purchase that a late payment needs */
 export function operationsOn(stores: Stores, buy: Buy): Operations {
   const { db, backend, locks, ownership } = stores;
-  const hint = (hint: LogHint) => backend.takes.hint(hint);
+  const hint = (grown: LogHint) => backend.takes.hint(grown);
   const bounded = new BoundedWork(new StoreWatch(stores));
   return {
     sales: new BoundedSales(new SaleService(db, backend, locks, ownership), bounded),

@@ -13,20 +13,20 @@
 import { randomBytes } from 'node:crypto';
 import {
   linkSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
   realpathSync,
   renameSync,
   rmSync,
-  symlinkSync,
   writeFileSync,
 } from 'node:fs';
 import { connect, createServer, type Server } from 'node:net';
-import { hostname, tmpdir } from 'node:os';
+import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { makeFolderPrivate } from '../../config/private-folder.ts';
 import { StockadeError } from '../../engine/errors.ts';
+import { otherProcessRuns } from './other-process.ts';
+import { socketFolder } from './socket-folder.ts';
 
 /** The folders that this process has locked, or is about to lock. A process may run several shops. */
 const held = new Set<string>();
@@ -54,7 +54,7 @@ export async function lockDataDir(directory: string): Promise<() => void> {
 
 /** @param told the folder's name in messages */
 async function lock(folder: string, told: string): Promise<() => void> {
-  const place = shortNameOf(folder);
+  const place = socketFolder(folder, draftName().length);
   try {
     refuseOlderVersion(folder, told);
     for (;;) {
@@ -71,7 +71,7 @@ async function lock(folder: string, told: string): Promise<() => void> {
 
 /** Leaves an empty file in its place, because many programs that copy folders fail at a socket. */
 function unlock(server: Server, folder: string, number: number): void {
-  const empty = draftIn(folder);
+  const empty = join(folder, draftName());
   try {
     writeFileSync(empty, '', { mode: 0o600 });
     renameSync(empty, join(folder, `lock.${number}`));
@@ -82,11 +82,12 @@ function unlock(server: Server, folder: string, number: number): void {
   }
 }
 
-const draftIn = (folder: string) => join(folder, `lock-draft.${randomBytes(6).toString('hex')}`);
+/** No name in the folder is longer. */
+const draftName = () => `lock-draft.${randomBytes(6).toString('hex')}`;
 
 /** @returns `undefined` if another process was faster */
 async function claim(folder: string, number: number): Promise<Server | undefined> {
-  const draft = draftIn(folder);
+  const draft = join(folder, draftName());
   // Listens before anybody can see the lock: a lock on which nobody listens is free.
   const server = await listening(draft);
   let isHeld = false;
@@ -176,34 +177,11 @@ function refuseOlderVersion(folder: string, told: string): void {
   const file = join(folder, 'lock');
   try {
     const pid = Number(readFileSync(file, 'utf8'));
-    if (pid > 0 && pid !== process.pid && isAlive(pid)) throw inUse(told, `process ${pid}`);
+    if (pid > 0 && otherProcessRuns(pid)) throw inUse(told, `process ${pid}`);
     rmSync(file, { force: true });
   } catch (error) {
     if (codeOf(error) !== 'ENOENT') throw error;
   }
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return codeOf(error) === 'EPERM';
-  }
-}
-
-/** What the path of a socket may have on every system, in bytes. */
-const SOCKET_PATH_MAX_BYTES = 103;
-const LONGEST_NAME = '/lock.000000000000000';
-
-/** The folder under a name that leaves room for that of a socket. */
-function shortNameOf(folder: string): { name: string; remove: () => void } {
-  if (Buffer.byteLength(folder) + LONGEST_NAME.length <= SOCKET_PATH_MAX_BYTES)
-    return { name: folder, remove: () => {} };
-  const temporary = mkdtempSync(join(tmpdir(), 'stockade-'));
-  const name = join(temporary, 'd');
-  symlinkSync(folder, name);
-  return { name, remove: () => rmSync(temporary, { recursive: true, force: true }) };
 }
 
 const inUse = (directory: string, holder: string) =>

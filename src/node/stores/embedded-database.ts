@@ -1,9 +1,8 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { PortCalls } from '../../lib/port-calls.ts';
 import { lockDataDir } from '../process/data-lock.ts';
+import { type SocketFolder, socketFolder } from '../process/socket-folder.ts';
 
 export interface EmbeddedDatabase {
   readonly url: string;
@@ -12,19 +11,12 @@ export interface EmbeddedDatabase {
   stop(): Promise<void>;
 }
 
-/** A socket's path may have 103 bytes on every system; this is what its folder may have. */
-const SOCKET_FOLDER_MAX_BYTES = 103 - '/.s.PGSQL.5432'.length;
-
 /**
  * PGlite asks for no password, and every user of the machine can connect to a loopback port. So PGlite listens on a socket in
  * a folder that only its owner can enter; on Windows, which lacks this, on a port.
  */
-function socketPlace(dataDir: string): { folder: string | undefined; remove: () => void } {
-  if (process.platform === 'win32') return { folder: undefined, remove: () => {} };
-  const folder = resolve(dataDir);
-  if (Buffer.byteLength(folder) <= SOCKET_FOLDER_MAX_BYTES) return { folder, remove: () => {} };
-  const short = mkdtempSync(join(tmpdir(), 'stockade-'));
-  return { folder: short, remove: () => rmSync(short, { recursive: true, force: true }) };
+function socketPlace(dataDir: string): SocketFolder | undefined {
+  return process.platform === 'win32' ? undefined : socketFolder(resolve(dataDir), '.s.PGSQL.5432'.length);
 }
 
 /**
@@ -35,7 +27,7 @@ export async function startEmbeddedDatabase(dataDir: string): Promise<EmbeddedDa
   const unlock = await lockDataDir(dataDir);
   const place = socketPlace(dataDir);
   const thread = new Worker(new URL('./pglite-thread.js', import.meta.url), {
-    workerData: { directory: join(dataDir, 'pglite'), socketFolder: place.folder },
+    workerData: { directory: join(dataDir, 'pglite'), socketFolder: place?.name },
   });
   const calls = new PortCalls(thread, {});
   let stopping = false;
@@ -49,7 +41,7 @@ export async function startEmbeddedDatabase(dataDir: string): Promise<EmbeddedDa
   const end = async () => {
     stopping = true;
     await thread.terminate();
-    place.remove();
+    place?.remove();
     unlock();
   };
   try {

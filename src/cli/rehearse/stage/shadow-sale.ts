@@ -11,6 +11,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { StockadeError } from '../../../engine/errors.ts';
 import type { Author } from '../../../engine/sale/author.ts';
 import { isRehearsal } from '../../../engine/sale/rehearsal.ts';
+import { otherProcessRuns } from '../../../node/process/other-process.ts';
 import { OrdersDiffer } from '../../../operations/delete-operations.ts';
 import { MAX_PAGE_SALES, salePages } from '../../../operations/sale-list.ts';
 import type { SaleOperations, SaleStatus } from '../../../operations/sale-operations.ts';
@@ -63,17 +64,7 @@ export async function otherSales(sales: Sales): Promise<OtherSales> {
 function hasEnded({ metadata }: SaleStatus, now = Date.now()): boolean {
   const { host, pid, until } = metadata as { host?: unknown; pid?: unknown; until?: unknown };
   if (!(now < Date.parse(String(until)))) return true;
-  return host === hostname() && typeof pid === 'number' && !runs(pid);
-}
-
-function runs(pid: number): boolean {
-  if (pid === process.pid) return false;
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM';
-  }
+  return host === hostname() && typeof pid === 'number' && !otherProcessRuns(pid);
 }
 
 /**
