@@ -44,8 +44,9 @@ function decodeCompared({ id, generation, state, ...raw }: RawCompared): Compare
 }
 
 /**
- * SQL: a number that changes with any of the compared columns. The hash of a row is a weighted sum of the hashes of its columns. In a sum of such
- * hashes it would not show if one sale lost a value and another got the same. So each row's hash is hashed again.
+ * SQL: a number that changes with any of the compared columns. The hash of a row is a weighted sum of the hashes of its
+ * columns. In a sum of such hashes it would not show if one sale lost a value and another got the same. So each row's hash is
+ * hashed again.
  */
 const SUM = `sum(hashtextextended(hash_record_extended(ROW(${COMPARED}), 0)::text, 0))`;
 

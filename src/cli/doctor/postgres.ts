@@ -62,14 +62,15 @@ export async function checkPostgres(
       const { rows } = await client.query('SELECT extract(epoch FROM clock_timestamp()) * 1000 AS ms');
       return Number(rows[0].ms);
     });
+    const shipped = shippedMigrations();
     const checks = [
       ok('reachable', `${url}`),
       encryption(url.reveal()),
       await sessions(url.reveal()),
-      ...judgePostgres(facts, shippedMigrations()),
+      ...judgePostgres(facts, shipped),
       checkConnections(facts.connections, plan.nodes, config),
       checkStandbys(facts.standbys),
-      ...(plan.nodes > 0 ? await rights(client, facts) : []),
+      ...(plan.nodes > 0 ? await rights(client, facts, shipped) : []),
       ...(plan.deletes ? [await deletion(client, facts)] : []),
     ];
     return { checks, clock };
@@ -83,8 +84,11 @@ export async function checkPostgres(
 }
 
 /** Only the tables of this version can be checked. A node checks them again after it has migrated others. */
-async function rights(client: pg.Client, { applied }: PostgresFacts): Promise<Check[]> {
-  const shipped = shippedMigrations();
+async function rights(
+  client: pg.Client,
+  { applied }: PostgresFacts,
+  shipped: readonly string[],
+): Promise<Check[]> {
   if (!shipped.every((name) => applied?.includes(name))) return [];
   const { sql, values } = lackingRights();
   let placed = 0;

@@ -202,7 +202,7 @@ async function join(host: PlaceHost, asked: Asked): Promise<Reply> {
     if (!record) return problem('unknown_sale');
     const refused = refusalOf(host, record, asked, wanted);
     if (refused) return refused;
-    // It keeps to a deadline of its own. A second timer for each of very many requests would be felt.
+    // It keeps to the deadline by itself. A second timer for each of very many requests would be felt.
     const place = await host.queue.join(record, { buyerId: asked.buyerId, quantity: wanted }, latestMs);
     return place ? placeReply(host.queueSigners, asked, place) : FULL;
   } catch (error) {
