@@ -5,16 +5,17 @@ import { onTestFinished } from 'vitest';
 
 /**
  * Listens until the test has finished.
- * @param answers the body of each answer; `undefined`: the request gets none
+ * @param answers the body of each answer, or its status and its body; `undefined`: the request gets none
  * @returns the environment of a command that asks it
  */
 export async function answeringNode(
-  answers: (method: string, url: URL) => object | undefined,
+  answers: (method: string, url: URL) => object | readonly [status: number, body: object] | undefined,
 ): Promise<NodeJS.ProcessEnv> {
   const server = createServer(({ method, url }, response) => {
-    const body = answers(method!, new URL(url!, 'http://here'));
-    if (!body) return;
-    response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(body));
+    const answer = answers(method!, new URL(url!, 'http://here'));
+    if (!answer) return;
+    const [status, body] = Array.isArray(answer) ? answer : [200, answer];
+    response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   onTestFinished(() => {

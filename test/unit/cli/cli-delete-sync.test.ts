@@ -1,11 +1,10 @@
 /** `stockade sale delete --export`: what is on the disk before the node is asked to delete. */
 import { link, mkdtemp, open, readdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeAll, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
 import { parseSale, saleToJson } from '../../../src/engine/sale/sale-json.ts';
+import { answeringNode } from '../../support/cli/answering-node.ts';
 import { callCli } from '../../support/cli/cli.ts';
 
 vi.mock('node:fs/promises', async (original) => {
@@ -50,37 +49,21 @@ interface Node {
 const OTHER_NUMBER = { status: 409, code: 'orders_differ' };
 
 /** The ops port of a node with one archived sale that has one order. */
-async function archivingNode({
-  refusal,
-  refusalAtOnce = OTHER_NUMBER,
-}: Node = {}): Promise<NodeJS.ProcessEnv> {
+function archivingNode({ refusal, refusalAtOnce = OTHER_NUMBER }: Node = {}): Promise<NodeJS.ProcessEnv> {
   const sale = { ...saleToJson(parseSale({ id: 'jazz', stock: 5 })), state: 'closed', committedOrders: 1 };
   const archived = { ...sale, archivedAt: '2026-11-27T20:00:00.000Z' };
-  const server = createServer(({ method, url }, response) => {
-    const isRight = new URL(url!, 'http://node').searchParams.get('orders') === '1';
-    const refused = isRight ? refusal : refusalAtOnce;
-    if (method === 'DELETE' && refused) {
-      const problem = { ...refused, title: refused.code, orders: 2 };
-      response.writeHead(refused.status, { 'content-type': 'application/problem+json' });
-      return response.end(JSON.stringify(problem));
+  return answeringNode((method, { pathname, searchParams }) => {
+    const refused = searchParams.get('orders') === '1' ? refusal : refusalAtOnce;
+    if (method === 'DELETE' && refused)
+      return [refused.status, { ...refused, title: refused.code, orders: 2 }];
+    if (method === 'DELETE') {
+      done.push('deleted');
+      return { saleId: 'jazz', state: 'deleted', orders: 1, done: 1 };
     }
-    const body = () => {
-      if (method === 'DELETE') {
-        done.push('deleted');
-        return { saleId: 'jazz', state: 'deleted', orders: 1, done: 1 };
-      }
-      if (url!.endsWith('/deletion')) return { saleId: 'jazz', state: 'none' };
-      if (url!.includes('/orders')) return { orders: [{ orderId: '7', saleId: 'jazz' }] };
-      return archived;
-    };
-    response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(body()));
+    if (pathname.endsWith('/deletion')) return { saleId: 'jazz', state: 'none' };
+    if (pathname.includes('/orders')) return { orders: [{ orderId: '7', saleId: 'jazz' }] };
+    return archived;
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  onTestFinished(() => {
-    server.close();
-  });
-  const { port } = server.address() as AddressInfo;
-  return { OPS_URL: `http://127.0.0.1:${port}`, OPS_TOKEN: 'a token of the operators' };
 }
 
 async function aFolder(): Promise<string> {

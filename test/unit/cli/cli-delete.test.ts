@@ -1,25 +1,17 @@
 /** `stockade sale delete` of a sale that is being deleted already. */
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
+import { answeringNode } from '../../support/cli/answering-node.ts';
 import { callCli } from '../../support/cli/cli.ts';
+import { setClockAhead } from '../../support/clock-ahead.ts';
 
 /** The ops port of a node that deletes `jazz` until its deletion has been read so often. */
-async function deletingNode(reads: number): Promise<NodeJS.ProcessEnv> {
+function deletingNode(reads: number): Promise<NodeJS.ProcessEnv> {
   const begun = { saleId: 'jazz', orders: 3, actor: 'ann', reason: '', begunAt: '2026-11-27T20:00:00.000Z' };
-  const server = createServer((request, response) => {
-    const isDone = request.method === 'GET' && reads-- <= 0;
-    const deletion = isDone
+  return answeringNode((method) =>
+    method === 'GET' && reads-- <= 0
       ? { ...begun, state: 'deleted', done: 3, deletedAt: '2026-11-27T20:00:01.000Z' }
-      : { ...begun, state: 'deleting', done: 0 };
-    response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(deletion));
-  });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  onTestFinished(() => {
-    server.close();
-  });
-  const { port } = server.address() as AddressInfo;
-  return { OPS_URL: `http://127.0.0.1:${port}`, OPS_TOKEN: 'a token of the operators' };
+      : { ...begun, state: 'deleting', done: 0 },
+  );
 }
 
 const AGAIN = ['sale', 'delete', 'jazz', '--with-orders', '--export', 'no-such-file'];
@@ -40,28 +32,17 @@ test('nor in JSON', async () => {
 });
 
 /** The ops port of a node without the sale. @param states of its deletion, in turn; the last one stays */
-async function nodeWithout(
-  ...states: ('none' | 'deleting' | 'away' | 'deleted')[]
-): Promise<NodeJS.ProcessEnv> {
+function nodeWithout(...states: ('none' | 'deleting' | 'away' | 'deleted')[]): Promise<NodeJS.ProcessEnv> {
   const begun = { saleId: 'jazz', orders: 3, actor: 'ann', reason: '', begunAt: '2026-11-27T20:00:00.000Z' };
   const ended = { ...begun, done: 3, deletedAt: '2026-11-27T20:00:01.000Z' };
-  const server = createServer(({ url, method }, response) => {
+  return answeringNode((method, { pathname }) => {
     const isBegun = method === 'DELETE' && states[0] === 'deleting';
-    const isKnown = url!.endsWith('/deletion') || isBegun;
+    const isKnown = pathname.endsWith('/deletion') || isBegun;
     const state = isKnown && states.length > 1 ? states.shift()! : states[0]!;
-    if (state === 'away') {
-      const problem = { title: 'Not available', code: 'unavailable', detail: 'Postgres does not answer' };
-      return response.writeHead(503, { 'content-type': 'application/json' }).end(JSON.stringify(problem));
-    }
-    const body = isKnown ? { ...ended, state } : { title: 'There is no such sale', code: 'unknown_sale' };
-    response.writeHead(isKnown ? 200 : 404, { 'content-type': 'application/json' }).end(JSON.stringify(body));
+    if (state === 'away')
+      return [503, { title: 'Not available', code: 'unavailable', detail: 'Postgres does not answer' }];
+    return isKnown ? { ...ended, state } : [404, { title: 'There is no such sale', code: 'unknown_sale' }];
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  onTestFinished(() => {
-    server.close();
-  });
-  const { port } = server.address() as AddressInfo;
-  return { OPS_URL: `http://127.0.0.1:${port}`, OPS_TOKEN: 'a token of the operators' };
 }
 
 test('a command that is repeated after the end is told that the sale was deleted', async () => {
@@ -88,12 +69,6 @@ test('a node that does not answer for a while does not end the wait for a deleti
 
 test('a clock that is set ahead does not end the wait for the deletion', async () => {
   const env = await nodeWithout('deleting', 'deleting', 'deleting', 'deleted');
-  const { now } = Date;
-  let ahead = 0;
-  vi.spyOn(Date, 'now').mockImplementation(() => {
-    ahead += 120_000;
-    return now() + ahead;
-  });
-  onTestFinished(() => void vi.restoreAllMocks());
+  setClockAhead();
   expect(await callCli(AGAIN, { env })).toMatchObject({ exitCode: 0 });
 });

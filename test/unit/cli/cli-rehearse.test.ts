@@ -1,5 +1,5 @@
 /** Parts of `stockade rehearse` that compute: the plan, arrivals, percentiles, the comparison of books, the verdict, the page. */
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { type Check, checksOf } from '../../../src/cli/doctor/check.ts';
 import { checkConnections } from '../../../src/cli/doctor/postgres-connections.ts';
 import { checkStandbys } from '../../../src/cli/doctor/postgres-standbys.ts';
@@ -17,6 +17,7 @@ import { compareBooks } from '../../../src/cli/rehearse/stage/books.ts';
 import { removeShadowSale } from '../../../src/cli/rehearse/stage/shadow-sale.ts';
 import { type Look, readNode } from '../../../src/cli/rehearse/stage/watch.ts';
 import { callCli } from '../../support/cli/cli.ts';
+import { setClockAhead } from '../../support/clock-ahead.ts';
 
 const plan = planFrom({ rate: '100', for: '2', stock: '10', buyers: '50' });
 
@@ -370,13 +371,7 @@ test('the verdict is told, even if the report can’t be written', async () => {
 });
 
 test('a clock that is set ahead does not end the wait for the end of the sale', async () => {
-  const { now } = Date;
-  let ahead = 0;
-  vi.spyOn(Date, 'now').mockImplementation(() => {
-    ahead += 120_000;
-    return now() + ahead;
-  });
-  onTestFinished(() => void vi.restoreAllMocks());
+  setClockAhead();
   const states = ['deleting', 'deleting', 'deleting', 'deleting', 'deleted'];
   const deletion = async () => ({ state: states.shift() });
   await removeShadowSale({ deletion } as unknown as Parameters<typeof removeShadowSale>[0], 'x');

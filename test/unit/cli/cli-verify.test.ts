@@ -1,11 +1,10 @@
 /** `stockade verify` of all sales, while one of them is deleted. */
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
+import { answeringNode } from '../../support/cli/answering-node.ts';
 import { callCli } from '../../support/cli/cli.ts';
 
 /** The ops port of a node at which `gone` is deleted as soon as it was listed. */
-async function deletingNode(): Promise<NodeJS.ProcessEnv> {
+function deletingNode(): Promise<NodeJS.ProcessEnv> {
   const report = {
     ok: true,
     identities: [],
@@ -14,22 +13,12 @@ async function deletingNode(): Promise<NodeJS.ProcessEnv> {
     rejectedOrders: 0,
     lostOrders: 0,
   };
-  const server = createServer((request, response) => {
-    const [, saleId] = /^\/v1\/sales\/(\w+)\/verify$/.exec(request.url!) ?? [];
-    const [status, body] =
-      saleId === undefined
-        ? [200, { sales: ['jazz', 'gone', 'rock'].map((id) => ({ id })) }]
-        : saleId === 'gone'
-          ? [404, { code: 'unknown_sale' }]
-          : [200, { ...report, saleId, committedOrders: 0, distinctBuyers: 0 }];
-    response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
+  return answeringNode((_, { pathname }) => {
+    const [, saleId] = /^\/v1\/sales\/(\w+)\/verify$/.exec(pathname) ?? [];
+    if (saleId === undefined) return { sales: ['jazz', 'gone', 'rock'].map((id) => ({ id })) };
+    if (saleId === 'gone') return [404, { code: 'unknown_sale' }];
+    return { ...report, saleId, committedOrders: 0, distinctBuyers: 0 };
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  onTestFinished(() => {
-    server.close();
-  });
-  const { port } = server.address() as AddressInfo;
-  return { OPS_URL: `http://127.0.0.1:${port}`, OPS_TOKEN: 'a token of the operators' };
 }
 
 test('all sales but the deleted one are verified', async () => {
@@ -46,29 +35,20 @@ test('a sale that is named must exist', async () => {
 });
 
 /** The ops port of a node at which, from the second check on, `jazz` has a fault and `rock` is not verified. The third check ends it. */
-async function faultyNode(): Promise<NodeJS.ProcessEnv> {
+function faultyNode(): Promise<NodeJS.ProcessEnv> {
   const fault = { cause: 'unexplained', units: 2, isFault: true, what: 'two units are missing' };
   const report = { saleId: 'jazz', identities: [], rejectedOrders: 0, lostOrders: 0, committedOrders: 0 };
   let checks = 0;
-  const answerTo = (url: string): [number, object] => {
-    if (!url.endsWith('/verify')) {
+  return answeringNode((_, { pathname }) => {
+    if (!pathname.endsWith('/verify')) {
       if (++checks === 3) process.emit('SIGINT');
-      return [200, { sales: [{ id: 'jazz' }, { id: 'rock' }] }];
+      return { sales: [{ id: 'jazz' }, { id: 'rock' }] };
     }
     const isFirst = checks === 1;
-    if (!isFirst && url.includes('rock')) return [503, { code: 'unavailable', detail: 'it takes too long' }];
-    return [200, { ...report, ok: isFirst, differences: isFirst ? [] : [fault], distinctBuyers: 0 }];
-  };
-  const server = createServer((request, response) => {
-    const [status, body] = answerTo(request.url!);
-    response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
+    if (!isFirst && pathname.includes('rock'))
+      return [503, { code: 'unavailable', detail: 'it takes too long' }];
+    return { ...report, ok: isFirst, differences: isFirst ? [] : [fault], distinctBuyers: 0 };
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  onTestFinished(() => {
-    server.close();
-  });
-  const { port } = server.address() as AddressInfo;
-  return { OPS_URL: `http://127.0.0.1:${port}`, OPS_TOKEN: 'a token of the operators' };
 }
 
 test('a fault counts also if another sale can’t be verified', async () => {

@@ -1,4 +1,4 @@
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { judge } from '../../../../src/cli/demo/judge.ts';
 import { type Frame, frameLines } from '../../../../src/cli/demo/opening.ts';
 import { demoExitCode, demoReport, demoText } from '../../../../src/cli/demo/report.ts';
@@ -8,6 +8,7 @@ import { type CrowdResult, Tally } from '../../../../src/cli/demo/tally.ts';
 import { looks } from '../../../../src/cli/terminal/look.ts';
 import { InvalidInput } from '../../../../src/engine/errors.ts';
 import type { VerifyReport } from '../../../../src/operations/sale-operations.ts';
+import { setClockAhead } from '../../../support/clock-ahead.ts';
 
 const STOCK = 100;
 const REQUESTS = 20_000;
@@ -219,13 +220,7 @@ describe('settling', () => {
   });
 
   test('does not give up because the clock is set ahead', async () => {
-    const { now } = Date;
-    let ahead = 0;
-    vi.spyOn(Date, 'now').mockImplementation(() => {
-      ahead += 120_000;
-      return now() + ahead;
-    });
-    onTestFinished(() => void vi.restoreAllMocks());
+    setClockAhead();
     const counts = [60, 99, 100, 100];
     let asked = 0;
     const verify = async () => verified({ committedOrders: counts[asked++] ?? 100 });
