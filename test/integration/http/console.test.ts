@@ -13,6 +13,7 @@ import {
 } from '../../../src/operations/console/console-operations.ts';
 import { until } from '../../support/fixtures.ts';
 import { askOnce } from '../../support/http/ask-once.ts';
+import { HTTP_SERVERS } from '../../support/http/http-servers.ts';
 
 const TOKEN = 'a token of some length';
 /** A page of sales that no socket's buffers hold many of. */
@@ -38,7 +39,7 @@ function counted(feed: ConsoleFeed, made: number[]): ConsoleOperations {
   return { watch: (query) => count(feed.watch(query), made.push(0) - 1) };
 }
 
-describe.each(['uws', 'node'] as const)('over %s', (kind) => {
+describe.each(HTTP_SERVERS)('over %s', (kind) => {
   let listener: Listener;
   let sources: FakeSources;
   let feed: ConsoleFeed;

@@ -10,6 +10,7 @@ import { Cors } from '../../../src/http/server/cors.ts';
 import { problem } from '../../../src/http/server/replies/problem.ts';
 import { chooseHttpServer } from '../../../src/node/process/http-server.ts';
 import { ANY_PORT } from '../../support/http/http-server.ts';
+import { HTTP_SERVERS, type HttpServerKind } from '../../support/http/http-servers.ts';
 import { openBrowser } from '../../support/pages/console-browser.ts';
 import { isRelease } from '../../support/tier.ts';
 
@@ -46,7 +47,7 @@ const corsOf = ({ headers }: Answered) =>
 
 /** @param origins CORS_ORIGINS */
 async function openPort(
-  kind: 'uws' | 'node',
+  kind: HttpServerKind,
   origins: string | undefined,
   { most = 100, gate }: { most?: number; gate?: PublicHost['gate'] } = {},
 ) {
@@ -77,7 +78,7 @@ async function openPort(
   return { url: `http://127.0.0.1:${listener.port}`, work };
 }
 
-describe.each(['uws', 'node'] as const)('over %s', (kind) => {
+describe.each(HTTP_SERVERS)('over %s', (kind) => {
   const EXPOSED = expect.stringMatching(/^(?=.*\bETag\b)(?=.*\bRetry-After\b)(?=.*\bWWW-Authenticate\b)/);
   const SHARED = {
     vary: 'Origin',

@@ -7,6 +7,7 @@ import { type PublicHost, servePublic } from '../../../src/http/public/public-se
 import type { Listener } from '../../../src/http/server/listener.ts';
 import { chooseHttpServer } from '../../../src/node/process/http-server.ts';
 import { ANY_PORT } from '../../support/http/http-server.ts';
+import { HTTP_SERVERS } from '../../support/http/http-servers.ts';
 import { openBrowser, violationsOn } from '../../support/pages/console-browser.ts';
 import { isRelease } from '../../support/tier.ts';
 
@@ -44,7 +45,7 @@ function get(url: string, headers: Record<string, string> = {}, agent?: Agent): 
   });
 }
 
-describe.each(['uws', 'node'] as const)('over %s', (kind) => {
+describe.each(HTTP_SERVERS)('over %s', (kind) => {
   const faults: unknown[] = [];
   const listeners: Listener[] = [];
   const urls: Record<string, string> = {};

@@ -14,6 +14,7 @@ import { Traffic } from '../../../src/http/server/traffic.ts';
 import { Listeners } from '../../../src/http/streams/listeners.ts';
 import { chooseHttpServer } from '../../../src/node/process/http-server.ts';
 import { askOnce } from '../../support/http/ask-once.ts';
+import { HTTP_SERVERS } from '../../support/http/http-servers.ts';
 import { SaleListener } from '../../support/http/sale-listener.ts';
 import { until } from '../../support/until.ts';
 
@@ -31,7 +32,7 @@ const viewOf = (sale: object, isClosed = false): SaleView => {
 const UNKNOWN: NoView = { refusal: problem('unknown_sale'), isUnknown: true };
 const UNREADABLE: NoView = { refusal: problem('unavailable'), isUnknown: false };
 
-describe.each(['uws', 'node'] as const)('over %s', (kind) => {
+describe.each(HTTP_SERVERS)('over %s', (kind) => {
   let listener: Listener;
   let live: LiveSales;
   let listeners: Listeners;

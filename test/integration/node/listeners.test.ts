@@ -4,6 +4,7 @@ import { BuyerClient, type SaleUpdate } from '../../../src/client/index.ts';
 import { connectionsWithin, openFilesLimit } from '../../../src/node/process/open-files.ts';
 import { BY } from '../../support/author.ts';
 import { until } from '../../support/fixtures.ts';
+import { HTTP_SERVERS } from '../../support/http/http-servers.ts';
 import { type CrowdSeen, ListeningCrowd } from '../../support/http/listening-crowd.ts';
 import { metric } from '../../support/http/metrics.ts';
 import { SaleListener } from '../../support/http/sale-listener.ts';
@@ -140,7 +141,7 @@ describe('a listener', () => {
     });
   }
 
-  test.each(inTier({ test: ['uws'], release: ['uws', 'node'] }))(
+  test.each(inTier({ test: HTTP_SERVERS.slice(0, 1), release: HTTP_SERVERS }))(
     'over %s, a stream with nothing to tell outlives the limit of silence',
     async (kind) => {
       await using node = await startTestNode({ ...(await anyStore()), env: { HTTP_SERVER: kind } });
