@@ -103,6 +103,8 @@ const DEADLINE_MS = 10_000;
 const PAUSE_FIRST_MS = 100;
 const PAUSE_MAX_MS = 2_000;
 const PAUSE_FACTOR = 2;
+/** With less time, no request is sent: it would be executed, and its answer would come too late. */
+const LEAST_ATTEMPT_MS = 100;
 /** A timer with a longer time fires at once. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 /** Answers that say that the request was not executed. It is always repeated. */
@@ -165,7 +167,7 @@ export class Transport {
       const waitMs = Math.max(retryAfterMs, pauseMs * (0.5 + Math.random() / 2));
       const mayRepeat = NOT_EXECUTED.includes(code) || (request.repeatable && TRANSIENT.includes(code));
       mayBeDone ||= request.changes && (code === 'unknown' || code === 'internal');
-      if (!mayRepeat || now() + waitMs >= deadline) {
+      if (!mayRepeat || now() + waitMs + LEAST_ATTEMPT_MS > deadline) {
         return mayBeDone && ABOUT_ONE_REQUEST.includes(code)
           ? { ok: false, problem: outcomeUnknown(answer.problem) }
           : answer;

@@ -5,18 +5,12 @@
 import type { Redis } from 'ioredis';
 import { BackendCorrupt, NotExecuted, OutcomeUnknown } from '../engine/errors.ts';
 import { corking, DEMOTED } from '../redis/clients.ts';
+import { isRedirect, isRefusal } from '../redis/refusals.ts';
 import { replyReason } from '../redis/reply-reason.ts';
 import { LockMoved } from './lock-errors.ts';
 import type { LockKeys } from './lock-keys.ts';
 import type { LockTimes } from './lock-limits.ts';
 import { type AcquireReply, LockScripts } from './lock-scripts.ts';
-
-/** Temporary error replies: Redis is loading its data, full, or not the primary. */
-const REFUSED =
-  /^(OOM|LOADING|READONLY|MISCONF|NOREPLICAS|NOSCRIPT|BUSY|CLUSTERDOWN|MASTERDOWN|NOAUTH|NOPERM|Stream isn't writeable)\b/;
-
-/** Error replies of a server of a cluster that does not have the key, or not all of it while it moves. */
-const MOVED = /^(MOVED|ASK|TRYAGAIN)\b/;
 
 export class LockConnection {
   readonly #redis: Redis;
@@ -85,8 +79,8 @@ export class LockConnection {
   #sorted(error: unknown, owner: string | undefined): Error {
     const message = replyReason(error);
     if (DEMOTED.test(message)) this.#redis.disconnect(true);
-    if (MOVED.test(message)) return new LockMoved(`the lock is on another server: ${message}`, owner, error);
-    if (REFUSED.test(message)) return new NotExecuted(`Redis refused the lock command: ${message}`, error);
+    if (isRedirect(message)) return new LockMoved(`the lock is on another server: ${message}`, owner, error);
+    if (isRefusal(message)) return new NotExecuted(`Redis refused the lock command: ${message}`, error);
     if (error instanceof Error && error.name === 'ReplyError') {
       return new BackendCorrupt(`a lock script failed: ${message}`);
     }

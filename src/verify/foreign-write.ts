@@ -1,11 +1,9 @@
 import { BackendCorrupt } from '../engine/errors.ts';
+import { isRefusal } from '../redis/refusals.ts';
+import { replyReason } from '../redis/reply-reason.ts';
 
-/**
- * Replies of a Redis that has not looked at the key: it is full or busy, it starts, it is no primary, or the user lacks a right. Redis 6.2
- * puts the place in the script before the reply.
- */
-const REFUSED =
-  /(?:^|: -)(?:OOM|LOADING|READONLY|MISCONF|NOREPLICAS|BUSY|CLUSTERDOWN|MASTERDOWN|TRYAGAIN|NOAUTH|NOPERM)\b|user executing the script can't/;
+/** In the middle of a script, which has not looked at the key. */
+const LACKS_RIGHT = "user executing the script can't";
 
 /**
  * The backend's error about a key that holds data of another type or format.
@@ -13,7 +11,8 @@ const REFUSED =
  */
 export function foreignWriteIn(error: unknown): string {
   const message = answerIn(error);
-  if (REFUSED.test(message)) throw error;
+  const reason = replyReason(message);
+  if (isRefusal(reason) || reason.includes(LACKS_RIGHT)) throw error;
   return message;
 }
 

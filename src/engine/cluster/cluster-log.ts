@@ -33,7 +33,7 @@ export class ClusterLog extends RedisLog {
     );
   }
 
-  /** Two commands for each log, because a command can't name keys of several slots. */
+  /** Two commands for each log, because a command can't name keys of several slots. @throws the error of a server, if one fails */
   protected override async read(positions: readonly LogPosition[], maxEntries: number): Promise<RawRead[]> {
     const commands: Command[] = positions.map((position) => [
       'hmget',
@@ -52,7 +52,8 @@ export class ClusterLog extends RedisLog {
       const [entriesError, entries] = replies[positions.length + i] ?? [null, []];
       const error = headError ?? entriesError;
       if (!error) return [null, head as (string | null)[], entries as RawEntry[]];
-      if (error.name !== 'ReplyError') throw error;
+      // Any other error is about the server, which may be busy or lack a right, and says nothing about the log.
+      if (!error.message.startsWith('WRONGTYPE')) throw error;
       return [new BackendCorrupt(error.message)];
     });
   }

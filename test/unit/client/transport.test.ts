@@ -179,6 +179,12 @@ describe('a purchase', () => {
     }
   });
 
+  test('is not sent again when too little time is left for an answer', async () => {
+    const { buyer, requests } = await scripted(problem('busy'), 'silent');
+    expect(await buyer(149).purchase({ saleId: 'web' })).toMatchObject({ code: 'busy' });
+    expect(requests).toHaveLength(1);
+  });
+
   test('waits as long as Retry-After says, and not beyond the deadline', async () => {
     const { buyer, requests } = await scripted(final(problem('busy')));
     expect(await buyer(5_000).purchase({ saleId: 'web' })).toMatchObject({ code: 'busy' });

@@ -96,6 +96,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'queue',
     'engine',
     'lib',
+    'redis',
     'engine/sale',
     'operations',
     'operations/queue',

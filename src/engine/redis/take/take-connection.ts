@@ -6,6 +6,7 @@ import { type Redis, ReplyError } from 'ioredis';
 import { monotonicMs } from '../../../lib/monotonic.ts';
 import { isTimeout, withTimeout } from '../../../lib/with-timeout.ts';
 import { corking, DEMOTED } from '../../../redis/clients.ts';
+import { isRefusal } from '../../../redis/refusals.ts';
 import { replyReason } from '../../../redis/reply-reason.ts';
 import type { TakeOrder, TakeReply } from '../../contract.ts';
 import { BackendCorrupt, NotExecuted, OutcomeUnknown } from '../../errors.ts';
@@ -13,11 +14,8 @@ import type { RawTakeReply } from '../protocol/scripts.ts';
 import { ServerLife } from './server-life.ts';
 import { decodeTake, toldTime } from './take-reply.ts';
 
-/**
- * Errors of commands that did nothing: Redis refused the script before its first write, or ioredis could not send it.
- */
-const REFUSED =
-  /^(FENCED|OOM|LOADING|READONLY|MISCONF|NOREPLICAS|NOSCRIPT|BADARG|BUSY|CLUSTERDOWN|MASTERDOWN|NOAUTH|NOPERM|MOVED|ASK|TRYAGAIN|Stream isn't writeable)\b/;
+/** Refusals of the take script itself, before its first write. */
+const REFUSED_BY_SCRIPT = /^(FENCED|BADARG)\b/;
 
 /** How often the clock of a server is read. Until the next reading, nothing shows that the clock was set back. */
 const CLOCK_EVERY_MS = 10_000;
@@ -137,7 +135,8 @@ export class TakeConnection {
   failure(error: unknown): NotExecuted | OutcomeUnknown | BackendCorrupt {
     const message = replyReason(error);
     if (DEMOTED.test(message)) this.#redis.disconnect(true);
-    if (REFUSED.test(message)) return new NotExecuted(`Redis refused the take: ${message}`, error);
+    if (isRefusal(message) || REFUSED_BY_SCRIPT.test(message))
+      return new NotExecuted(`Redis refused the take: ${message}`, error);
     if (error instanceof ReplyError) return new BackendCorrupt(`the take script failed: ${message}`);
     return new OutcomeUnknown(`the reply to a take was lost: ${message}`, error);
   }

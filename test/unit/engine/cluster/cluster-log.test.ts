@@ -1,5 +1,5 @@
 /** On a cluster, a log's head and its entries may be read at different times, in either order. */
-import type { Cluster } from 'ioredis';
+import { type Cluster, ReplyError } from 'ioredis';
 import { expect, test } from 'vitest';
 import { ClusterLog } from '../../../../src/engine/cluster/cluster-log.ts';
 import { Keys } from '../../../../src/engine/redis/protocol/keys.ts';
@@ -97,7 +97,7 @@ function answering(answer: (name: string, segment: number) => unknown) {
 const HEAD = ['1', '0', '', '0', '0', 'open', null, null];
 
 test.each(['hmget', 'xrange'])('a key of another type concerns its log alone: %s', async (refused) => {
-  const error = Object.assign(new Error('WRONGTYPE a key'), { name: 'ReplyError' });
+  const error = new ReplyError('WRONGTYPE a key');
   const log = answering((name, segment) =>
     name === refused && segment === 1 ? error : name === 'hmget' ? HEAD : [],
   );
@@ -108,10 +108,15 @@ test.each(['hmget', 'xrange'])('a key of another type concerns its log alone: %s
   expect(reads.map(({ fault }) => fault)).toEqual([undefined, expect.stringContaining('WRONGTYPE a key')]);
 });
 
-test.each(['hmget', 'xrange'])('a server that does not answer fails the reading: %s', async (lost) => {
-  const error = new Error('Connection is closed.');
-  const log = answering((name) => (name === lost ? error : HEAD));
-  await expect(log.readLog([POSITION], 10)).rejects.toBe(error);
+test.each([
+  new Error('Connection is closed.'),
+  new ReplyError('BUSY Redis is busy running a script.'),
+  new ReplyError("NOPERM User shop has no permissions to run the 'hmget' command"),
+])('a server that fails, fails the reading, and no log is called broken: %s', async (error) => {
+  for (const lost of ['hmget', 'xrange']) {
+    const log = answering((name) => (name === lost ? error : HEAD));
+    await expect(log.readLog([POSITION], 10)).rejects.toBe(error);
+  }
 });
 
 test('cursors are written before they are told; without cursors nothing is told', async () => {
