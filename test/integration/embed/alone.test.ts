@@ -123,6 +123,7 @@ test('./locks loads ioredis and what locks need, and nothing else', async () => 
     'locks.js',
     'redis/clients.js',
     'redis/redis-address.js',
+    'redis/refusals.js',
     'redis/reply-reason.js',
   ]);
 });
