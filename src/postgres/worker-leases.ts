@@ -130,10 +130,12 @@ export class WorkerLeases {
    */
   #renewAfterStep(): void {
     const { wallMs, monotonicMs: steadyMs } = this.#end;
-    if (Date.now() >= wallMs && monotonicMs() < steadyMs && !this.#renewing) void this.#renewAndGoOn();
+    if (Date.now() >= wallMs && monotonicMs() < steadyMs) void this.#renewAndGoOn();
   }
 
+  /** The timer may come while a renewal after a step of the clock is under way. That one goes on for both. */
   async #renewAndGoOn(): Promise<void> {
+    if (this.#renewing) return;
     this.#renewing = true;
     const renewed = await this.#renew().catch(() => undefined);
     this.#renewing = false;
