@@ -25,6 +25,8 @@ process.stdout.on('error', (error) => {
 // Remarks that nobody reads any more must not end what the command does.
 process.stderr.on('error', () => {});
 
+// Until the command has ended: if nothing is left to wait for before that, it has failed.
+process.exitCode = EXIT_FAILED;
 void runCommandLine(process.argv, process.env).then((exitCode) => {
   endIfTerminalClosed();
   // Exits even if a failed start has left something open. The write lets stdout be flushed first.

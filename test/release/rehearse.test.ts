@@ -1,9 +1,10 @@
 /** `stockade rehearse` with faults in the rush, to a node that runs already, and with tokens of buyers. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { runCli } from '../support/cli/cli.ts';
+import { RunningCli, runCli } from '../support/cli/cli.ts';
 import { gravest, namesIn, rehearsalsIn, reportIn, SMALL, stores } from '../support/cli/rehearsals.ts';
 import { startTestNode } from '../support/nodes/node.ts';
 import { PostgresServer } from '../support/servers/postgres-server.ts';
+import { query } from '../support/shop/truth.ts';
 
 /** That of the other tests runs without fsync. */
 let postgres: PostgresServer;
@@ -48,6 +49,20 @@ test('a node is killed and another is cut off from Redis in the rush: every buye
   // Requests that the killed node had not answered are few at this rate, perhaps none. Those to the other last as long as its cut.
   expect(report.totals!.repeated.unavailable).toBeGreaterThan(0);
   expect(report.sold!.orders).toBe(report.totals!.requests);
+  expect((await rehearsalsIn(env)).there).toEqual([]);
+});
+
+test('a node that ends by itself is a no-go, although no buyer noticed', async () => {
+  const env = await stores(postgres);
+  const crowd = ['--rate', '40', '--for', '8', '--stock', '20', '--good', '60000', '--nodes', '2', '--json'];
+  await using cli = new RunningCli(['rehearse', ...crowd], { env: { ...env } });
+  await cli.said(/The crowd comes/);
+  const [node] = await query<{ process: string }>(env.DATABASE_URL, 'SELECT process FROM processes');
+  process.kill(Number(node!.process.split(':').at(-2)), 'SIGKILL');
+  const { stdout, exitCode } = await cli.ended;
+  expect(exitCode).toBe(3);
+  expect(namesIn(stdout)).toContain('a node ended');
+  expect(reportIn(stdout).reasons.find(({ name }) => name === 'a node ended')!.what).toContain('SIGKILL');
   expect((await rehearsalsIn(env)).there).toEqual([]);
 });
 

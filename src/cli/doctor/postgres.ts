@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs';
 import pg from 'pg';
 import type { Config } from '../../config/config.ts';
-import { isLoopback } from '../../config/values/hosts.ts';
+import { isLoopback, postgresHost } from '../../config/values/hosts.ts';
 import { DELETING_TABLES, isRightMissing, lackingRights } from '../../postgres/app-role.ts';
 import { findSharedSessions, SESSION_ADVICE } from '../../postgres/session-probe.ts';
 import { describe, tlsAdviceFor } from '../terminal/explain.ts';
@@ -107,12 +107,12 @@ const grantAdvice = () => `Run \`${invokedAs()} migrate --grant-to <this user>\`
 
 /** Anyone who can read the traffic to Postgres gets the password, and with it all rights of the node. */
 export function encryption(url: string): Check {
-  const { hostname, searchParams } = new URL(url);
+  const { searchParams } = new URL(url);
   const mode = searchParams.get('sslmode');
   const advice =
     'Set sslmode=verify-full in DATABASE_URL, or use a network that only your machines can reach.';
   if (mode === 'verify-full') return ok('encryption', 'TLS, and the certificate is checked');
-  if (hostname === '' || isLoopback(hostname))
+  if (isLoopback(postgresHost(url)))
     return ok('encryption', 'none, and the connection does not leave this machine');
   return mode === 'no-verify'
     ? warn('encryption', 'TLS, but the certificate is not checked', advice)

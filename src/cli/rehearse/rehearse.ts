@@ -10,7 +10,7 @@
 import { access, constants, stat, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Config } from '../../config/config.ts';
-import { isLoopback } from '../../config/values/hosts.ts';
+import { isLoopback, postgresHost } from '../../config/values/hosts.ts';
 import { redisUrls } from '../../config/values/redis-urls.ts';
 import { StockadeError } from '../../engine/errors.ts';
 import type { BuyerTokens } from '../command/buyer-token.ts';
@@ -78,7 +78,7 @@ export const rehearse: CommandSpec = {
   defaults: QUIET,
   examples: [
     'stockade rehearse',
-    'stockade rehearse --stock 10000 --rate 2000 --for 30 --report friday.html',
+    'stockade rehearse --stock 10000 --buyers 50000 --rate 2000 --for 30 --report friday.html',
     'stockade rehearse --url https://shop.example --yes    (with OPS_URL set)',
     'stockade rehearse --clean',
   ],
@@ -99,7 +99,7 @@ export const rehearse: CommandSpec = {
       else print(reportText(report));
       const isKept = plan.report === undefined || (await keep(plan.report, reportPage(report)));
       if (!report.go) return EXIT_NO_GO;
-      return isKept ? EXIT_OK : EXIT_FAILED;
+      return isKept && report.isRemoved ? EXIT_OK : EXIT_FAILED;
     } finally {
       interruption.release();
     }
@@ -163,15 +163,17 @@ function refuseHalf({ redisUrl, databaseUrl }: Config, { urls, nodes }: Plan): v
 }
 
 /** @throws NotConfirmed */
-function refuseUnasked({ redisUrl, databaseUrl }: Config, { urls, yes }: Plan): void {
-  const stores = [
+function refuseUnasked({ redisUrl, databaseUrl, opsUrl }: Config, { urls, yes }: Plan): void {
+  const reached = [
     ...(redisUrl ? redisUrls(redisUrl.reveal()) : []),
-    ...(databaseUrl ? [databaseUrl.reveal()] : []),
+    ...(opsUrl && urls.length > 0 ? [opsUrl] : []),
     ...urls,
   ];
-  const elsewhere = stores
-    .map((url) => new URL(url).hostname)
-    .filter((host) => host !== '' && !isLoopback(host));
+  const hosts = [
+    ...reached.map((url) => new URL(url).hostname),
+    ...(databaseUrl ? [postgresHost(databaseUrl.reveal())] : []),
+  ];
+  const elsewhere = hosts.filter((host) => !isLoopback(host));
   if (elsewhere.length === 0 || yes) return;
   throw new NotConfirmed(
     `the crowd loads ${elsewhere.join(', ')}, and whatever sells there: add --yes if it may. Nothing was changed`,
@@ -214,6 +216,7 @@ async function rehearsal(
   const isEmbedded = config.databaseUrl === undefined && plan.urls.length === 0;
   const stage: Stage = {
     saleId: undefined,
+    isRemoved: true,
     begunAt,
     nodes: plan.urls,
     backend: undefined,
@@ -228,7 +231,7 @@ async function rehearsal(
       const others = await otherSales(operations.sales);
       refuseBeside(others, plan);
       await removeLeft(operations.sales, others.left);
-      const { saleId, rush } = await withVictims(config, plan, interruption.signal, (victims) =>
+      const { saleId, rush, isRemoved } = await withVictims(config, plan, interruption.signal, (victims) =>
         rushOn(operations, {
           config,
           plan,
@@ -240,7 +243,7 @@ async function rehearsal(
       );
       const [{ backend, database } = {}] = nodes as Partial<OwnNode>[];
       const urls = nodes.length > 0 ? nodes.map(({ publicUrl }) => publicUrl) : plan.urls;
-      return reportOf({ ...stage, saleId, nodes: urls, backend, database }, plan, checks, rush);
+      return reportOf({ ...stage, saleId, isRemoved, nodes: urls, backend, database }, plan, checks, rush);
     }),
   );
 }
@@ -301,10 +304,15 @@ async function withNodes<T>(
   }
 }
 
-/** Operators work on the stores if both are known, else through a node. */
+/**
+ * How the sale is made, compared and removed: on the stores of own nodes, because any of these may end; through the own node
+ * if its stores are embedded; without own nodes, as the configuration says.
+ */
 function operatorsOf(
   { config, log }: Invocation,
   [node]: readonly OwnNode[],
 ): Pick<Invocation, 'config' | 'log'> {
-  return { config: node === undefined ? config : configOf(node, config), log };
+  if (node === undefined) return { config, log };
+  const isEmbedded = config.databaseUrl === undefined;
+  return { config: isEmbedded ? configOf(node, config) : { ...config, opsUrl: undefined }, log };
 }

@@ -11,14 +11,14 @@ import { invokedAs } from '../terminal/invoked-as.ts';
 import { note, number, plural } from '../terminal/output.ts';
 import { hasRoomFor } from '../terminal/sketch.ts';
 import { sendCrowd } from './crowd/crowd.ts';
+import type { Fault } from './crowd/fault.ts';
 import type { Plan } from './crowd/plan.ts';
 import type { CrowdProgress, CrowdResult } from './crowd/protocol.ts';
 import { secondsOf, totalsOf } from './report/figures.ts';
 import type { Rush } from './report/judge.ts';
 import { compareBooks, storedOrders } from './stage/books.ts';
-import type { Fault } from './stage/fault.ts';
 import type { OwnNode } from './stage/nodes.ts';
-import { openShadowSale, removeShadowSale } from './stage/shadow-sale.ts';
+import { isPassing, openShadowSale, removeShadowSale } from './stage/shadow-sale.ts';
 import type { Victim } from './stage/victims.ts';
 import { Watch, type WatchedNode } from './stage/watch.ts';
 
@@ -36,30 +36,34 @@ export interface Scene {
   readonly signal: AbortSignal;
 }
 
+export interface Ended {
+  readonly saleId: string;
+  readonly rush: Rush;
+  readonly isRemoved: boolean;
+}
+
 /** Creates the sale, sends the crowd, and removes the sale, whatever happens in between. */
-export async function rushOn(operations: Operations, scene: Scene): Promise<{ saleId: string; rush: Rush }> {
+export async function rushOn(operations: Operations, scene: Scene): Promise<Ended> {
   const { plan, signal } = scene;
   signal.throwIfAborted();
   const saleId = newRehearsalId();
-  let isRemoved = false;
+  let rush: Rush;
+  let isRemoved = true;
   try {
     await openShadowSale(operations.sales, saleId, plan);
     note(
       `The sale ${saleId} is open. If this process is killed, \`${invokedAs()} rehearse --clean\` removes it.`,
     );
-    const rush = await measure(operations, saleId, scene);
-    note('Removing the sale …');
-    await removeShadowSale(operations.sales, saleId);
-    isRemoved = true;
-    return { saleId, rush };
+    rush = await measure(operations, saleId, scene);
   } finally {
-    if (!isRemoved) {
-      note('Removing the sale …');
-      await removeShadowSale(operations.sales, saleId).catch((error) =>
-        note(`${describe(error)}. Run \`${invokedAs()} rehearse --clean\` to remove it.`),
-      );
-    }
+    note('Removing the sale …');
+    // What was measured is reported all the same.
+    await removeShadowSale(operations.sales, saleId).catch((error) => {
+      isRemoved = false;
+      note(`${describe(error)}. Run \`${invokedAs()} rehearse --clean\` to remove it.`);
+    });
   }
+  return { saleId, rush, isRemoved };
 }
 
 async function measure(
@@ -93,7 +97,9 @@ async function measure(
     shown.end();
     await watch.look();
     const faults = (await Promise.all(strikes)).filter((fault) => fault !== undefined);
-    return { ...(await settle(operations, saleId, crowd, watch, signal)), faults };
+    const rush = await settle(operations, saleId, crowd, watch, signal);
+    const own = [...nodes, ...victims.map(({ node }) => node)];
+    return { ...rush, faults, failures: own.flatMap((node) => node.failure() ?? []) };
   } finally {
     shown.end();
     end.abort();
@@ -119,24 +125,36 @@ async function settle(
   crowd: CrowdResult,
   watch: Watch,
   signal: AbortSignal,
-): Promise<Omit<Rush, 'faults'>> {
+): Promise<Omit<Rush, 'faults' | 'failures'>> {
   note('Waiting until every order is in Postgres …');
   const began = performance.now();
+  const waited = () => performance.now() - began;
+  /** The stores may be away for a moment: the crowd has asked much of them. */
+  const patiently = async <T>(work: () => Promise<T>): Promise<T> => {
+    for (;;) {
+      signal.throwIfAborted();
+      try {
+        return await work();
+      } catch (error) {
+        if (!isPassing(error) || waited() > DRAIN_LIMIT_MS) throw error;
+        await delay(DRAIN_POLL_MS);
+      }
+    }
+  };
+  const look = () => patiently(() => operations.sales.verify(saleId));
+  const told = new Set(crowd.told.map(({ orderId }) => orderId)).size;
   let drainSeconds: number | undefined;
-  let verify = await operations.sales.verify(saleId);
+  let verify = await look();
   for (let before = -1; ; ) {
-    signal.throwIfAborted();
-    const waited = performance.now() - began;
-    const isComplete =
-      verify.ok && verify.committedOrders >= new Set(crowd.told.map(({ orderId }) => orderId)).size;
-    if (isComplete) drainSeconds ??= waited / 1_000;
-    if ((isComplete && verify.committedOrders === before) || waited > DRAIN_LIMIT_MS) break;
+    if (verify.committedOrders >= told) drainSeconds ??= waited() / 1_000;
+    const isSettled = drainSeconds !== undefined && verify.ok && verify.committedOrders === before;
+    if (isSettled || waited() > DRAIN_LIMIT_MS) break;
     before = verify.committedOrders;
     await delay(DRAIN_POLL_MS);
-    verify = await operations.sales.verify(saleId);
+    verify = await look();
   }
-  const books = compareBooks(await storedOrders(operations.orders, saleId), crowd);
-  const { remaining } = await operations.sales.show(saleId);
+  const books = compareBooks(await patiently(() => storedOrders(operations.orders, saleId)), crowd);
+  const { remaining } = await patiently(() => operations.sales.show(saleId));
   return {
     ...{ seconds: secondsOf(crowd, watch.looks), totals: totalsOf(crowd, watch.looks), looks: watch.looks },
     ...{ books, verify, buyersAsked: crowd.buyersAsked.length, remaining, drainSeconds },

@@ -25,6 +25,13 @@ export function notesInPublic(config: { publicOrderNotes: boolean; host: string 
   return config.publicOrderNotes && !isLoopback(config.host);
 }
 
+/** The host that a connection to this URL of Postgres leads to, by the rules of its driver; `localhost` stands for a socket too. */
+export function postgresHost(url: string): string {
+  const { hostname, searchParams } = new URL(url);
+  const host = searchParams.get('host') || hostname || process.env.PGHOST || '';
+  return host === '' || host.startsWith('/') ? 'localhost' : host;
+}
+
 /** The host by which a client on this machine reaches what listens on `host`: for a wildcard, the loopback. */
 export function reachableHost(host: string): string {
   if (host === '0.0.0.0') return '127.0.0.1';

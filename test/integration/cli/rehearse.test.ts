@@ -169,6 +169,14 @@ test('stores elsewhere need --yes; half of the stores, and bad values, are refus
     exitCode: 2,
     stderr: expect.stringContaining('the crowd loads redis.shop.example, db.shop.example'),
   });
+  const driver = {
+    REDIS_URL: 'redis://localhost',
+    DATABASE_URL: 'postgres://localhost/shop?host=db.shop.example',
+  };
+  expect(await callCli(['rehearse'], { env: driver })).toMatchObject({
+    exitCode: 2,
+    stderr: expect.stringContaining('the crowd loads db.shop.example'),
+  });
   const { DATABASE_URL: _, ...half } = elsewhere;
   expect(await callCli(['rehearse', '--yes'], { env: half })).toMatchObject({ exitCode: 2 });
   expect(await callCli(['rehearse', '--nodes', '2'])).toMatchObject({ exitCode: 2 });

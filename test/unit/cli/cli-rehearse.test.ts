@@ -1,10 +1,13 @@
 /** Parts of `stockade rehearse` that compute: the plan, arrivals, percentiles, the comparison of books, the verdict, the page. */
-import { describe, expect, test } from 'vitest';
+import { readdirSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { afterEach, describe, expect, test } from 'vitest';
 import { type Check, checksOf } from '../../../src/cli/doctor/check.ts';
 import { checkConnections } from '../../../src/cli/doctor/postgres-connections.ts';
 import { checkStandbys } from '../../../src/cli/doctor/postgres-standbys.ts';
 import { checkReplicas } from '../../../src/cli/doctor/redis-replicas.ts';
 import { ARRIVALS, dueTimes, requestsOf } from '../../../src/cli/rehearse/crowd/arrivals.ts';
+import { AT_SHARE, CUT_SECONDS, isExcused, leastSecondsFor } from '../../../src/cli/rehearse/crowd/fault.ts';
 import { planFrom } from '../../../src/cli/rehearse/crowd/plan.ts';
 import { add, emptySecond, together } from '../../../src/cli/rehearse/crowd/protocol.ts';
 import { chartText, drawChart, roundAbove } from '../../../src/cli/rehearse/report/charts.ts';
@@ -14,8 +17,10 @@ import { reportPage } from '../../../src/cli/rehearse/report/page.ts';
 import { reportOf, reportText } from '../../../src/cli/rehearse/report/report.ts';
 import { sizesOf } from '../../../src/cli/rehearse/report/size.ts';
 import { compareBooks } from '../../../src/cli/rehearse/stage/books.ts';
+import { startOwnNode } from '../../../src/cli/rehearse/stage/nodes.ts';
 import { removeShadowSale } from '../../../src/cli/rehearse/stage/shadow-sale.ts';
 import { type Look, readNode } from '../../../src/cli/rehearse/stage/watch.ts';
+import { loadConfig } from '../../../src/config/load-config.ts';
 import { callCli } from '../../support/cli/cli.ts';
 import { setClockAhead } from '../../support/clock-ahead.ts';
 
@@ -45,7 +50,8 @@ describe('the plan', () => {
     [{ url: ['shop.example'] }, '--url is "shop.example"'],
     [{ url: ['http://anna:geheim@shop.example'] }, '--url is "http://***:***@shop.example/"'],
     [{ report: '' }, '--report'],
-    [{ for: '9', killNode: true }, '--for'],
+    [{ for: '6', killNode: true }, '--for must be at least 7 with --kill-node and --arrivals rush'],
+    [{ for: '15', arrivals: 'steady', cutRedis: true }, '--for must be at least 16 with --cut-redis'],
     [{ stock: 'many', segments: '0' }, '--stock'],
   ])('%j is refused', (options, field) => {
     expect(() => planFrom(options)).toThrow(field);
@@ -101,8 +107,8 @@ test('books: lost, doubled and untold orders', () => {
     { orderId: '4', buyerId: 'a' },
     { orderId: '5', buyerId: 'd' },
   ];
-  expect(compareBooks(stored, { told, unanswered: ['d'] })).toEqual({
-    ...{ stored: 4, told: 3, lost: ['2', '3'], doubled: ['a'], untold: ['4'] },
+  expect(compareBooks(stored, { told, unanswered: ['d'], limited: ['a', 'e'] })).toEqual({
+    ...{ stored: 4, told: 3, lost: ['2', '3'], doubled: ['a'], untold: ['4'], refused: ['e'] },
   });
 });
 
@@ -111,9 +117,7 @@ function crowdOf(latencies: number[], ended: Record<string, number>, more = {}) 
   return { seconds: [{ ...emptySecond(), due, ended, latencies, ...more }] };
 }
 
-const reading = {
-  ...{ loopP99Ms: 21, lagOrders: 3, lagSeconds: 0, syncedOrders: 0, rateLimited: 0 },
-};
+const reading = { loopP99Ms: 21, lagOrders: 3 };
 /** The node answers 100 purchases a second. */
 const look = (at: number, cpuSeconds: number, redis: Look['redis'] = []): Look => ({
   ...{ at, redis, unitsLeft: 5 },
@@ -124,9 +128,9 @@ function rushOf(crowd: ReturnType<typeof crowdOf>, change: Partial<Rush> = {}): 
   const looks = [look(0, 1), look(1, 1.5)];
   return {
     ...{ seconds: secondsOf(crowd, looks), totals: totalsOf(crowd, looks), looks },
-    books: { stored: 10, told: 10, lost: [], doubled: [], untold: [] },
+    books: { stored: 10, told: 10, lost: [], doubled: [], untold: [], refused: [] },
     verify: { ok: true, findings: [], committedOrders: 10 } as unknown as Rush['verify'],
-    ...{ buyersAsked: 50, remaining: 0, drainSeconds: 0.2, faults: [], ...change },
+    ...{ buyersAsked: 50, remaining: 0, drainSeconds: 0.2, faults: [], failures: [], ...change },
   };
 }
 
@@ -139,15 +143,20 @@ describe('the verdict', () => {
     expect(judge(plan, [], rushOf(GOOD))).toEqual([]);
   });
 
-  const books = { stored: 10, told: 10, lost: [], doubled: [], untold: [] };
+  const books = { stored: 10, told: 10, lost: [], doubled: [], untold: [], refused: [] };
   test.each<[string, Partial<Rush>]>([
     ['oversold', { books: { ...books, stored: 11 } }],
     ['lost orders', { books: { ...books, lost: ['1'] } }],
     ['double orders', { books: { ...books, doubled: ['a'] } }],
     ['untold orders', { books: { ...books, untold: ['1'] } }],
+    ['wrong limits', { books: { ...books, refused: ['a'] } }],
     ['undersold', { remaining: 2 }],
+    // Then no buyer may be told that all is sold.
+    ['undersold', { remaining: 2, buyersAsked: 8 }],
+    ['a node ended', { failures: ['it ended with SIGSEGV'] }],
     ['verify', { verify: { ok: false, findings: ['a unit is missing'] } as unknown as Rush['verify'] }],
     ['slow drain', { drainSeconds: undefined }],
+    ['slow drain', { drainSeconds: undefined, books: { ...books, lost: ['1'] } }],
   ])('no-go: %s', (name, change) => {
     expect(names([], rushOf(GOOD, change))).toEqual([name]);
   });
@@ -159,6 +168,9 @@ describe('the verdict', () => {
     ['requests without an answer', crowdOf([1], { committed: 10, no_answer: 1 })],
     ['the crowd was late', crowdOf([1], { committed: 10 }, { lateMs: 101 })],
     ['answers http_404', crowdOf([1], { committed: 10, http_404: 1 })],
+    ['answers ended', crowdOf([1], { committed: 10, ended: 1 })],
+    ['answers paused', crowdOf([1], { committed: 10, paused: 1 })],
+    ['answers of_another_version', crowdOf([1], { committed: 10, of_another_version: 1 })],
   ])('no-go: %s', (name, crowd) => {
     expect(names([], rushOf(crowd))).toEqual([name]);
   });
@@ -184,6 +196,27 @@ describe('the verdict', () => {
 });
 
 describe('faults', () => {
+  test.each(ARRIVALS)(
+    '%s: a second of the shortest crowd that may have a fault is judged after it',
+    (arrivals) => {
+      for (const [kind, lasts] of [
+        ['kill-node', 0],
+        ['cut-redis', CUT_SECONDS],
+      ] as const) {
+        const seconds = leastSecondsFor(kind, arrivals);
+        const from = AT_SHARE[arrivals] * seconds + 0.4;
+        expect(isExcused(seconds - 1, [{ kind, from, until: from + lasts }])).toBe(false);
+        expect(() =>
+          planFrom({
+            for: String(seconds),
+            arrivals,
+            [kind === 'kill-node' ? 'killNode' : 'cutRedis']: true,
+          }),
+        ).not.toThrow();
+      }
+    },
+  );
+
   const faulty = { ...plan, faults: ['kill-node'] as const };
   const seconds = (bad: number) =>
     Array.from({ length: 20 }, (_, at) => crowdOf([at === bad ? 5_000 : 1], { committed: 1 }).seconds[0]!);
@@ -255,19 +288,25 @@ test('the metrics of a node, of all its workers', () => {
     'nodejs_eventloop_lag_p99_seconds{thread="main"} 0.02',
     'nodejs_eventloop_lag_p99_seconds{thread="worker"} 0.05',
     'stockade_sync_lag_orders 7',
-    'stockade_rate_limited_total{limit="buyer"} 1',
-    'stockade_rate_limited_total{limit="address"} 2',
+    'stockade_request_duration_seconds_count{code="committed"} 1',
+    'stockade_request_duration_seconds_count{code="sold_out"} 2',
   ].join('\n');
   expect(readNode('n', text)).toMatchObject({
     cpuSeconds: 12.5,
     loopP99Ms: 50,
     lagOrders: 7,
-    rateLimited: 3,
+    purchases: 3,
   });
 });
 
 test('the threads of a crowd are added up', () => {
-  const one = { ...crowdOf([1], { committed: 1 }), told: [], unanswered: ['a'], buyersAsked: ['a', 'b'] };
+  const one = {
+    ...crowdOf([1], { committed: 1 }),
+    told: [],
+    unanswered: ['a'],
+    limited: [],
+    buyersAsked: ['a', 'b'],
+  };
   const sum = together([one, one]);
   expect(sum).toMatchObject({ unanswered: ['a'], buyersAsked: ['a', 'b'] });
   expect(sum.seconds[0]).toMatchObject({ due: 2, ended: { committed: 2 }, latencies: [1, 1] });
@@ -315,7 +354,7 @@ describe('checks of stores', () => {
 });
 
 const stage = {
-  saleId: 's',
+  ...{ saleId: 's', isRemoved: true },
   begunAt: '2026-11-23T00:00:00.000Z',
   nodes: ['http://127.0.0.1:1'],
   backend: 'redis',
@@ -357,6 +396,24 @@ describe('the report', () => {
     expect(drawChart({ ...chart, stacked: true, bound: { name: 'wanted', value: 4 } })).not.toMatch(
       /NaN|undefined/,
     );
+  });
+});
+
+describe('a node of the rehearsal that does not start', () => {
+  const { execPath } = process;
+  afterEach(() => {
+    process.execPath = execPath;
+  });
+
+  test.each([
+    ['because there is no program for it', '/nowhere/node', /does not start: spawn \/nowhere\/node ENOENT/],
+    ['because it ends', '/bin/false', /does not start: it ended with 1/],
+  ])('%s: the error says so, and nothing is left', async (_, program, message) => {
+    const left = () => readdirSync(tmpdir()).filter((name) => name.startsWith('stockade-rehearsal-'));
+    const before = left();
+    process.execPath = program;
+    await expect(startOwnNode(loadConfig({}, {}))).rejects.toThrow(message);
+    expect(left()).toEqual(before);
   });
 });
 

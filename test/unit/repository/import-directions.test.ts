@@ -338,9 +338,10 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'cli/command',
     'cli/order',
   ],
-  'cli/rehearse/crowd': ['engine', 'config/values', 'cli/command'],
+  'cli/rehearse/crowd': ['engine', 'lib', 'config/values', 'cli/command'],
   'cli/rehearse/stage': [
     'engine',
+    'lib',
     'engine/sale',
     'operations',
     'config/values',

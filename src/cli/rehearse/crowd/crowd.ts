@@ -2,6 +2,7 @@
 import { randomInt } from 'node:crypto';
 import { availableParallelism } from 'node:os';
 import { Worker } from 'node:worker_threads';
+import { monotonicMs } from '../../../lib/monotonic.ts';
 import {
   type CrowdMessage,
   type CrowdOrders,
@@ -20,7 +21,7 @@ const BEGIN_MS = 500;
 export type Crowd = Omit<CrowdOrders, 'part' | 'parts' | 'seed' | 'startAtMs'>;
 
 export interface CrowdWatch {
-  /** When the first request is due, as Unix time in milliseconds. */
+  /** When the first request is due, by `monotonicMs`. */
   started(startAtMs: number): void;
   progress(progress: CrowdProgress): void;
 }
@@ -33,7 +34,7 @@ export async function sendCrowd(crowd: Crowd, signal: AbortSignal, watch: CrowdW
     Math.min(availableParallelism(), Math.ceil(crowd.crowding.rate / RATE_OF_THREAD)),
   );
   const seed = randomInt(2 ** 31);
-  const startAtMs = Date.now() + BEGIN_MS;
+  const startAtMs = monotonicMs() + BEGIN_MS;
   watch.started(startAtMs);
   const progress = new Map<number, CrowdProgress>();
   const workers = Array.from(

@@ -6,6 +6,7 @@ import { withoutSecrets } from '../../../config/values/secret.ts';
 import { InvalidInput } from '../../../engine/errors.ts';
 import { YES_OPTION } from '../../command/confirm.ts';
 import { ARRIVALS, type Crowding } from './arrivals.ts';
+import { leastSecondsFor } from './fault.ts';
 
 export interface Plan extends Crowding {
   readonly stock: number;
@@ -28,8 +29,6 @@ export interface Plan extends Crowding {
 
 const DEFAULTS = { stock: 1_000, segments: 8, buyers: 5_000, rate: 500, for: 10, good: 1_000, nodes: 1 };
 const MAX_SECONDS = 3_600;
-/** A fault and its end must leave time in which everything is well again. */
-const LEAST_SECONDS_OF_FAULTS = 10;
 /** The crowd keeps every request until the end. */
 const MAX_REQUESTS = 5_000_000;
 
@@ -94,14 +93,18 @@ export function planFrom(options: Readonly<Record<string, unknown>>): Plan {
     ...(others.rate * seconds > MAX_REQUESTS
       ? [{ field: '--rate', problem: `times --for must be at most ${MAX_REQUESTS} requests` }]
       : []),
-    ...(kinds.length > 0 && seconds < LEAST_SECONDS_OF_FAULTS
-      ? [
-          {
-            field: '--for',
-            problem: `must be at least ${LEAST_SECONDS_OF_FAULTS} with --${kinds[0]}, so that the end of the fault is seen too`,
-          },
-        ]
-      : []),
+    ...kinds.flatMap((kind) => {
+      const least = leastSecondsFor(kind, others.arrivals);
+      const with_ = `--${kind} and --arrivals ${others.arrivals}`;
+      return seconds >= least
+        ? []
+        : [
+            {
+              field: '--for',
+              problem: `must be at least ${least} with ${with_}, so that the time after the fault is judged too`,
+            },
+          ];
+    }),
     ...(urls.length > 0 && nodes !== undefined
       ? [{ field: '--nodes', problem: 'starts nodes, and --url uses those that run: choose one of them' }]
       : []),

@@ -16,7 +16,7 @@ export interface CrowdOrders {
   readonly part: number;
   readonly parts: number;
   readonly seed: number;
-  /** Unix time in milliseconds at which the crowd begins. */
+  /** When the crowd begins, by `monotonicMs`: the wall clock may step. */
   readonly startAtMs: number;
 }
 
@@ -26,7 +26,7 @@ export interface CrowdSecond {
   due: number;
   /** How they ended, by code, after all repetitions; `no_answer`: they never got a definite one. */
   ended: Record<string, number>;
-  /** Answers after which the buyer asked again, by code: `busy`, `unknown`, `unavailable`, `broken`. */
+  /** Answers after which the buyer asked again, by code: see `OPEN_CODES`. */
   repeated: Record<string, number>;
   /** From when they were due to their definite answer, in milliseconds. */
   latencies: number[];
@@ -44,8 +44,10 @@ export interface ToldOrder {
 export interface CrowdResult {
   readonly seconds: readonly CrowdSecond[];
   readonly told: readonly ToldOrder[];
-  /** Buyers with a request that never got a definite answer. */
+  /** Buyers with a request that never got a definite answer: it may have been executed. */
   readonly unanswered: readonly string[];
+  /** Buyers that were answered `limit_reached`. */
+  readonly limited: readonly string[];
   /** Different buyers that asked. */
   readonly buyersAsked: readonly string[];
 }
@@ -61,8 +63,22 @@ export type CrowdMessage =
   | { readonly kind: 'done'; readonly result: CrowdResult };
 
 export const NO_ANSWER = 'no_answer';
-/** Codes that leave the purchase open: the buyer asks again with the same key. */
-export const OPEN_CODES = ['busy', 'unknown', 'unavailable', 'broken'] as const;
+/** Codes that leave the purchase open: the buyer asks again with the same key. `broken` stands for a connection or a gateway. */
+const OPEN_CODES: readonly string[] = ['busy', 'unknown', 'unavailable', 'internal', 'broken'];
+/** Codes that tell what has become of the purchase, also of an earlier request for it. */
+const SETTLED_CODES: readonly string[] = [
+  'committed',
+  'accepted',
+  'sold_out',
+  'limit_reached',
+  'insufficient_stock',
+  'not_started',
+  'paused',
+  'ended',
+];
+
+export const isOpen = (code: string): boolean => OPEN_CODES.includes(code);
+export const isSettled = (code: string): boolean => SETTLED_CODES.includes(code);
 
 export function emptySecond(): CrowdSecond {
   return { due: 0, ended: {}, repeated: {}, latencies: [], lateMs: 0 };
@@ -90,6 +106,7 @@ export function together(results: readonly CrowdResult[]): CrowdResult {
     seconds,
     told: results.flatMap(({ told }) => told),
     unanswered: [...new Set(results.flatMap(({ unanswered }) => unanswered))],
+    limited: [...new Set(results.flatMap(({ limited }) => limited))],
     buyersAsked: [...new Set(results.flatMap(({ buyersAsked }) => buyersAsked))],
   };
 }

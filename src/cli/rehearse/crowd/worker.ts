@@ -3,10 +3,10 @@
  * time: so a buyer who had to wait for a connection has waited. A buyer who learns nothing definite asks again with the same
  * key, at the next node if there are several.
  */
-import { performance } from 'node:perf_hooks';
 import { setTimeout as delay, setImmediate as turn } from 'node:timers/promises';
 import { parentPort, workerData } from 'node:worker_threads';
 import { Pool } from 'undici';
+import { monotonicMs } from '../../../lib/monotonic.ts';
 import { type BuyerTokens, signBuyerToken } from '../../command/buyer-token.ts';
 import { seededRandom } from '../../command/seeded-random.ts';
 import { dueTimes } from './arrivals.ts';
@@ -16,8 +16,9 @@ import {
   type CrowdOrders,
   type CrowdSecond,
   emptySecond,
+  isOpen,
+  isSettled,
   NO_ANSWER,
-  OPEN_CODES,
   type ToldOrder,
 } from './protocol.ts';
 
@@ -45,6 +46,7 @@ const say = (message: CrowdMessage) => parentPort!.postMessage(message);
 const seconds: CrowdSecond[] = [];
 const told: ToldOrder[] = [];
 const unanswered = new Set<string>();
+const limited = new Set<string>();
 const buyersAsked = new Set<string>();
 /** When connections to each of the URLs last broke. */
 const brokenAt: number[] = [];
@@ -91,10 +93,8 @@ function replyOf(status: number, text: string): Reply {
     // A gateway answers with a page: it is counted by its status.
   }
   // A gateway that has lost its node.
-  return { code: status === 502 || status === 503 || status === 504 ? 'broken' : `http_${status}` };
+  return { code: status >= 500 ? 'broken' : `http_${status}` };
 }
-
-const isOpen = (code: string) => (OPEN_CODES as readonly string[]).includes(code);
 
 async function buy(pools: readonly Pool[], i: number, dueAt: number, giveUpAt: number): Promise<void> {
   const buyerId = `rehearsal-${i % orders.buyers}`;
@@ -105,22 +105,26 @@ async function buy(pools: readonly Pool[], i: number, dueAt: number, giveUpAt: n
     'idempotency-key': `rehearsal-${i}`,
     ...identityOf(buyerId),
   };
+  let mayBeDone = false;
   for (let attempt = 0; ; attempt++) {
     const place = placeFor(pools.length, i + attempt);
     const { code, orderId, isUnsent } = await ask(pools[place]!, headers);
-    if (code === 'broken') brokenAt[place] = performance.now();
+    if (code === 'broken') brokenAt[place] = monotonicMs();
     // Its buyer notices nothing. This ends: the node is avoided from now on.
     if (isUnsent && isKilled(place) && !isAvoided(placeFor(pools.length, i + attempt + 1))) continue;
     const pauseMs = Math.min(MAX_PAUSE_MS, FIRST_PAUSE_MS * 2 ** attempt) * (0.5 + Math.random());
-    const isLast = performance.now() - start + pauseMs > giveUpAt;
+    const isLast = sinceStart() + pauseMs > giveUpAt;
+    // After `busy` nothing was done.
+    mayBeDone = isOpen(code) ? mayBeDone || (code !== 'busy' && !isUnsent) : mayBeDone && !isSettled(code);
     if (isOpen(code) && !isLast) {
       add(second.repeated, code);
       await delay(pauseMs);
       continue;
     }
     ended++;
-    second.latencies.push(performance.now() - start - dueAt);
-    if (isOpen(code)) unanswered.add(buyerId);
+    second.latencies.push(sinceStart() - dueAt);
+    if (mayBeDone) unanswered.add(buyerId);
+    if (code === 'limit_reached') limited.add(buyerId);
     add(second.ended, isOpen(code) ? NO_ANSWER : code);
     if (orderId !== undefined) told.push({ orderId, buyerId, committed: code === 'committed' });
     return;
@@ -137,7 +141,7 @@ function placeFor(count: number, wanted: number): number {
 }
 
 const isAvoided = (place: number) =>
-  performance.now() - (brokenAt[place] ?? Number.NEGATIVE_INFINITY) <= AVOIDED_MS;
+  monotonicMs() - (brokenAt[place] ?? Number.NEGATIVE_INFINITY) <= AVOIDED_MS;
 const isKilled = (place: number) => orders.killed.includes(orders.urls[place]!);
 
 function secondOf(dueAt: number): CrowdSecond {
@@ -171,7 +175,7 @@ const pools = orders.urls.map(
       bodyTimeout: ANSWER_TIMEOUT_MS,
     }),
 );
-const start = performance.now() + (orders.startAtMs - Date.now());
+const sinceStart = () => monotonicMs() - orders.startAtMs;
 const giveUpAt = orders.crowding.seconds * 1_000 + PATIENCE_MS;
 const tell = () => say({ kind: 'progress', progress: { sent, ended, orders: told.length } });
 const ticker = setInterval(tell, PROGRESS_INTERVAL_MS);
@@ -179,21 +183,29 @@ const underWay: Promise<void>[] = [];
 let inTurn = 0;
 for (let i = orders.part; i < due.length; i += orders.parts) {
   const dueAt = due[i]!;
-  while (performance.now() - start < dueAt)
-    await delay(Math.max(1, Math.min(50, dueAt - (performance.now() - start))));
+  while (sinceStart() < dueAt) await delay(Math.max(1, Math.min(50, dueAt - sinceStart())));
   // A crowd that is late must not send all at once: it would read no answers meanwhile.
   if (++inTurn % MAX_IN_TURN === 0) await turn();
   const second = secondOf(dueAt);
   second.due++;
-  second.lateMs = Math.max(second.lateMs, performance.now() - start - dueAt);
+  second.lateMs = Math.max(second.lateMs, sinceStart() - dueAt);
   sent++;
   underWay.push(buy(pools, i, dueAt, giveUpAt));
 }
+// Requests also wait for a connection, and a node may hold each connection until its answer is given up.
+const limit = setTimeout(closePools, giveUpAt - sinceStart());
 await Promise.all(underWay);
+clearTimeout(limit);
 clearInterval(ticker);
 tell();
 say({
   kind: 'done',
-  result: { seconds, told, unanswered: [...unanswered], buyersAsked: [...buyersAsked] },
+  result: {
+    ...{ seconds, told, unanswered: [...unanswered], limited: [...limited], buyersAsked: [...buyersAsked] },
+  },
 });
-await Promise.all(pools.map((pool) => pool.destroy()));
+await closePools();
+
+function closePools(): Promise<unknown> {
+  return Promise.all(pools.map((pool) => pool.destroy()));
+}

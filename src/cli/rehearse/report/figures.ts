@@ -10,7 +10,7 @@ export interface Second {
   readonly refused: number;
   /** Requests that never got a definite answer. */
   readonly open: number;
-  /** Answers after which a buyer had to ask again: busy, unknown, unavailable, or a broken connection. */
+  /** Answers after which a buyer had to ask again, among them broken connections. */
   readonly repeated: number;
   readonly limited: number;
   readonly p50Ms: number | undefined;
@@ -28,8 +28,14 @@ export interface Second {
   readonly replicaSilentSeconds: number | undefined;
 }
 
-const SOLD = ['committed', 'accepted'];
-const LIMITED = ['rate_limited', 'challenge_required', 'challenge_failed', 'token_required'];
+export const SOLD: readonly string[] = ['committed', 'accepted'];
+/** Admission refused the request. */
+export const LIMITED: readonly string[] = [
+  'rate_limited',
+  'challenge_required',
+  'challenge_failed',
+  'token_required',
+];
 
 /** @param sorted rising @param share 0 to 1 @returns the least value that so large a share does not exceed */
 export function percentile(sorted: ArrayLike<number>, share: number): number | undefined {

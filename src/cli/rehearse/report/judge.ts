@@ -6,11 +6,12 @@ import type { VerifyReport } from '../../../operations/verify-report.ts';
 import type { Check } from '../../doctor/check.ts';
 import { isLagging, REPLICA_ADVICE, replicaText } from '../../doctor/redis-replicas.ts';
 import { number, plural } from '../../terminal/output.ts';
+import { type Fault, isExcused } from '../crowd/fault.ts';
 import type { Plan } from '../crowd/plan.ts';
+import { NO_ANSWER } from '../crowd/protocol.ts';
 import type { Books } from '../stage/books.ts';
-import { type Fault, isExcused } from '../stage/fault.ts';
 import type { Look } from '../stage/watch.ts';
-import type { Second, Totals } from './figures.ts';
+import { LIMITED, type Second, SOLD, type Totals } from './figures.ts';
 
 export interface Reason {
   readonly name: string;
@@ -30,12 +31,16 @@ export interface Rush {
   /** From the last answer until all orders were in Postgres; `undefined`: not within the limit. */
   readonly drainSeconds: number | undefined;
   readonly faults: readonly Fault[];
+  /** Why nodes of the rehearsal have ended, although it did not end them. */
+  readonly failures: readonly string[];
 }
 
 /** A crowd that is this late has not sent the wanted rate. */
 const MAX_LATE_MS = 100;
 /** Up to this share of requests a buyer may have to ask twice. */
 const MAX_REPEATED_SHARE = 0.01;
+/** How a request of the crowd may end. What is too many of them is judged by itself. */
+const EXPECTED = [...SOLD, ...LIMITED, 'sold_out', 'limit_reached', NO_ANSWER];
 /** Checks whose warnings are a no-go for a rush. */
 const GRAVE_WARNINGS = ['clocks difference', 'postgres connections'];
 
@@ -54,10 +59,12 @@ export function ofChecks(checks: readonly Check[]): Reason[] {
 
 const REPORT_IT = 'Do not open a sale. Keep this report and the logs of the nodes, and ask for help.';
 
-function ofBooks({ stock }: Plan, { books, verify, buyersAsked, remaining, totals }: Rush): Reason[] {
-  const { lost, doubled, untold, stored } = books;
+function ofBooks({ stock }: Plan, { books, verify, remaining, totals, drainSeconds }: Rush): Reason[] {
+  const { doubled, untold, refused, stored } = books;
+  // If every unit is accounted for, orders that are not in Postgres yet are still on their way: see `drain`.
+  const lost = drainSeconds === undefined && verify.ok ? [] : books.lost;
   const soldOut = totals.ended.sold_out ?? 0;
-  const unanswered = totals.ended.no_answer ?? 0;
+  const unanswered = totals.ended[NO_ANSWER] ?? 0;
   const few = (ids: readonly string[]) => ids.slice(0, 5).join(', ');
   return [
     ...(stored > stock
@@ -97,7 +104,16 @@ function ofBooks({ stock }: Plan, { books, verify, buyersAsked, remaining, total
           },
         ]
       : []),
-    ...(remaining !== undefined && remaining > 0 && soldOut > 0 && unanswered === 0 && buyersAsked >= stock
+    ...(refused.length > 0
+      ? [
+          {
+            name: 'wrong limits',
+            what: `${plural(refused.length, 'buyer')} without an order were answered limit_reached: ${few(refused)}.`,
+            advice: REPORT_IT,
+          },
+        ]
+      : []),
+    ...(remaining !== undefined && remaining > 0 && soldOut > 0 && unanswered === 0
       ? [
           {
             name: 'undersold',
@@ -123,6 +139,7 @@ function ofRush(plan: Plan, rush: Rush): Reason[] {
     ...limits(rush),
     ...lateCrowd(rush),
     ...missingFaults(plan, rush),
+    ...endedNodes(rush),
     ...replicas(rush),
     ...answers(plan, rush),
     ...drain(rush),
@@ -141,10 +158,16 @@ function missingFaults({ faults: wanted }: Plan, { faults }: Rush): Reason[] {
   ];
 }
 
+function endedNodes({ failures }: Rush): Reason[] {
+  return failures.map((why) => ({
+    name: 'a node ended',
+    what: `A node of the rehearsal ended during the rush, and nobody had ended it: ${why}.`,
+    advice: 'Look at what ends processes on this machine (memory, limits), and at the reason above.',
+  }));
+}
+
 function limits({ totals }: Rush): Reason[] {
-  const named = ['rate_limited', 'challenge_required', 'token_required'].filter(
-    (code) => (totals.ended[code] ?? 0) > 0,
-  );
+  const named = LIMITED.filter((code) => (totals.ended[code] ?? 0) > 0);
   if (named.length === 0) return [];
   const found = named.map((code) => `${number(totals.ended[code]!)} ${code}`).join(', ');
   return [
@@ -186,20 +209,18 @@ function replicas({ looks }: Rush): Reason[] {
 
 function answers({ goodMs, rate }: Plan, { totals, seconds: all, faults }: Rush): Reason[] {
   const seconds = all.filter(({ second }) => !isExcused(second, faults));
-  const unanswered = totals.ended.no_answer ?? 0;
+  const unanswered = totals.ended[NO_ANSWER] ?? 0;
   const repeated = seconds.reduce((sum, second) => sum + second.repeated, 0);
   const due = seconds.reduce((sum, second) => sum + second.due, 0);
   const slow = seconds.filter(({ p99Ms }) => (p99Ms ?? 0) > goodMs);
   const worst = Math.max(0, ...slow.map(({ p99Ms }) => p99Ms ?? 0));
-  const strange = Object.entries(totals.ended).filter(([code]) =>
-    /^http_|^(unauthenticated|invalid_request|unknown_sale|refused)$/.test(code),
-  );
+  const strange = Object.entries(totals.ended).filter(([code]) => !EXPECTED.includes(code));
   return [
     ...strange.map(([code, times]) => ({
       name: `answers ${code}`,
       what: `${plural(times, 'request')} were answered ${code}, which no buyer of a sale should see.`,
       advice:
-        'Look at what stands before the nodes (a gateway, a firewall), and at how buyers are identified (BUYER_AUTH).',
+        'Look at who has changed the sale meanwhile, at what stands before the nodes (a gateway, a firewall), and at how buyers are identified (BUYER_AUTH).',
     })),
     ...(unanswered > 0
       ? [
@@ -232,12 +253,12 @@ function answers({ goodMs, rate }: Plan, { totals, seconds: all, faults }: Rush)
   ];
 }
 
-function drain({ drainSeconds }: Rush): Reason[] {
+function drain({ drainSeconds, books }: Rush): Reason[] {
   if (drainSeconds !== undefined) return [];
   return [
     {
       name: 'slow drain',
-      what: 'After the rush, not all orders came into Postgres in time.',
+      what: `After the rush, not all orders came into Postgres in time: ${plural(books.lost.length, 'order')} that buyers were told of are missing.`,
       advice: 'Look at sync: Postgres may be too slow, or no process runs sync (SYNC=off).',
     },
   ];

@@ -1,8 +1,8 @@
 /** The report of a rehearsal: one object, which `--json` prints, and its text. page.ts makes a page of it. */
 import type { Check } from '../../doctor/check.ts';
 import { columns, number, plural } from '../../terminal/output.ts';
+import { faultText } from '../crowd/fault.ts';
 import type { Plan } from '../crowd/plan.ts';
-import { faultText } from '../stage/fault.ts';
 import type { Second, Totals } from './figures.ts';
 import { brokeFirst, countsText, judge, type Reason, type Rush } from './judge.ts';
 import { type Size, sizesOf } from './size.ts';
@@ -10,6 +10,8 @@ import { type Size, sizesOf } from './size.ts';
 /** What was rehearsed on. */
 export interface Stage {
   readonly saleId: string | undefined;
+  /** Whether the sale was removed at the end. */
+  readonly isRemoved: boolean;
   /** ISO 8601. */
   readonly begunAt: string;
   readonly nodes: readonly string[];
@@ -59,7 +61,7 @@ export function reportOf(
 }
 
 function remarksOf(
-  { embedded, saleId }: Stage,
+  { embedded, saleId, isRemoved }: Stage,
   plan: Plan,
   checks: readonly Check[],
   rush: Rush | undefined,
@@ -78,9 +80,9 @@ function remarksOf(
     ...(rush && plan.nodes === 0 && rush.looks.every(({ nodes }) => nodes.length === 0)
       ? ['The metrics of the nodes were not seen: set OPS_URL and OPS_TOKEN.']
       : []),
-    ...(rush && rush.books.stored < plan.stock
+    ...(rush && rush.buyersAsked < plan.stock
       ? [
-          `The crowd was too small to sell out: ${number(rush.books.stored)} of ${plural(plan.stock, 'unit')} were sold.`,
+          `The crowd was too small to sell out: ${plural(rush.buyersAsked, 'buyer')} asked for ${plural(plan.stock, 'unit')}, and ${number(rush.books.stored)} were sold.`,
         ]
       : []),
     ...(rush
@@ -88,7 +90,10 @@ function remarksOf(
           'Events of the orders were written to Postgres, but not sent to the stream or the webhook: their load was not rehearsed.',
         ]
       : []),
-    ...(rush && saleId !== undefined && !embedded
+    ...(rush && saleId !== undefined && !isRemoved
+      ? [`The sale ${saleId} could not be removed: run \`stockade rehearse --clean\`.`]
+      : []),
+    ...(rush && saleId !== undefined && isRemoved && !embedded
       ? [
           `The sale is deleted with its orders. As after every deleted sale, a row in deleted_sales stays, and a tombstone in Redis for a day.`,
         ]

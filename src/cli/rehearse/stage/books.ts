@@ -20,6 +20,8 @@ export interface Books {
   readonly doubled: readonly string[];
   /** Ids of orders that no answer named, although every request of their buyer got a definite answer. */
   readonly untold: readonly string[];
+  /** Buyers without an order that were answered `limit_reached`. */
+  readonly refused: readonly string[];
 }
 
 export async function storedOrders(
@@ -41,7 +43,7 @@ export async function storedOrders(
 
 export function compareBooks(
   stored: readonly StoredOrder[],
-  crowd: Pick<CrowdResult, 'told' | 'unanswered'>,
+  crowd: Pick<CrowdResult, 'told' | 'unanswered' | 'limited'>,
 ): Books {
   const buyerOf = new Map(stored.map(({ orderId, buyerId }) => [orderId, buyerId]));
   const told = new Map(crowd.told.map(({ orderId, buyerId }) => [orderId, buyerId]));
@@ -56,5 +58,6 @@ export function compareBooks(
     untold: stored.flatMap(({ orderId, buyerId }) =>
       told.has(orderId) || unanswered.has(buyerId) ? [] : [orderId],
     ),
+    refused: crowd.limited.filter((buyerId) => !times.has(buyerId)),
   };
 }

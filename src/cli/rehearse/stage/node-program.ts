@@ -10,7 +10,8 @@ import { describe } from '../../terminal/explain.ts';
 
 /** Of a folder that only this node uses. */
 const scratch = process.argv[2];
-const tell = (message: NodeMessage) => process.send?.(message);
+/** The rehearsal may have been killed meanwhile. */
+const tell = (message: NodeMessage) => process.connected && process.send!(message, () => {});
 const asked = new Promise<void>((resolve) => process.once('disconnect', resolve));
 
 export type NodeMessage =

@@ -6,6 +6,7 @@
  * Its metadata say which process rehearses and until when at most. If that process is killed, the sale stays in the state that it
  * had; the next rehearsal finds it by its id, sees that its process has ended, and goes on from there. Each step may be made twice.
  */
+import { readlinkSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
 import { StockadeError } from '../../../engine/errors.ts';
@@ -34,7 +35,7 @@ export async function openShadowSale(
   { stock, segments, seconds }: Plan,
 ): Promise<void> {
   const until = new Date(Date.now() + seconds * 1_000 + AROUND_CROWD_MS).toISOString();
-  const metadata = { host: hostname(), pid: process.pid, until };
+  const metadata = { host: whereProcessesRun(), pid: process.pid, until };
   await sales.create({ id, title: 'Rehearsal', stock, segments, perBuyerLimit: 1, metadata }, BY.actor);
 }
 
@@ -64,7 +65,20 @@ export async function otherSales(sales: Sales): Promise<OtherSales> {
 function hasEnded({ metadata }: SaleStatus, now = Date.now()): boolean {
   const { host, pid, until } = metadata as { host?: unknown; pid?: unknown; until?: unknown };
   if (!(now < Date.parse(String(until)))) return true;
-  return host === hostname() && typeof pid === 'number' && !otherProcessRuns(pid);
+  // A process that has this one's id is not this one, but one in another container.
+  return (
+    host === whereProcessesRun() && typeof pid === 'number' && pid !== process.pid && !otherProcessRuns(pid)
+  );
+}
+
+/** Ids of processes can be compared only here: containers may share a name, and each numbers its processes by itself. */
+function whereProcessesRun(): string {
+  try {
+    return `${hostname()} ${readlinkSync('/proc/self/ns/pid')}`;
+  } catch {
+    // Not Linux: there are no such containers.
+    return hostname();
+  }
 }
 
 /**
@@ -101,4 +115,5 @@ export async function removeShadowSale(sales: Sales, saleId: string): Promise<vo
   );
 }
 
-const isPassing = (error: unknown) => error instanceof StockadeError && PASSING.includes(error.code);
+/** Whether the same operation may succeed later. */
+export const isPassing = (error: unknown) => error instanceof StockadeError && PASSING.includes(error.code);

@@ -5,16 +5,12 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Config } from '../../../config/config.ts';
 import { redisUrls } from '../../../config/values/redis-urls.ts';
+import { monotonicMs } from '../../../lib/monotonic.ts';
 import { UsageError } from '../../terminal/explain.ts';
+import { AT_SHARE, CUT_SECONDS, type Fault, type FaultKind } from '../crowd/fault.ts';
 import type { Plan } from '../crowd/plan.ts';
-import type { Fault, FaultKind } from './fault.ts';
 import { type OwnNode, startOwnNode } from './nodes.ts';
 import { openRedisProxy } from './redis-proxy.ts';
-
-/** How long Redis is cut off: longer than the deadline of a purchase. */
-const CUT_SECONDS = 3;
-/** Where in the time of the crowd the fault comes, as a share: while its rate is the highest. */
-const AT_SHARE = { steady: 0.45, rush: 0.12, waves: 0.44 } as const;
 
 export interface Victim {
   readonly kind: FaultKind;
@@ -40,7 +36,7 @@ export function refuseFaults({ redisUrl, databaseUrl }: Config, { faults }: Plan
 export async function startVictim(kind: FaultKind, config: Config, plan: Plan): Promise<Victim> {
   const atMs = AT_SHARE[plan.arrivals] * plan.seconds * 1_000;
   const due = (startAtMs: number, signal: AbortSignal) =>
-    delay(Math.max(0, startAtMs + atMs - Date.now()), undefined, { signal }).then(
+    delay(Math.max(0, startAtMs + atMs - monotonicMs()), undefined, { signal }).then(
       () => true,
       () => false,
     );
@@ -51,7 +47,7 @@ export async function startVictim(kind: FaultKind, config: Config, plan: Plan): 
       async strike(startAtMs, signal) {
         if (!(await due(startAtMs, signal))) return undefined;
         node.kill();
-        const at = (Date.now() - startAtMs) / 1_000;
+        const at = (monotonicMs() - startAtMs) / 1_000;
         return { kind, from: at, until: at };
       },
     };
@@ -63,11 +59,11 @@ export async function startVictim(kind: FaultKind, config: Config, plan: Plan): 
       ...{ kind, node },
       async strike(startAtMs, signal) {
         if (!(await due(startAtMs, signal))) return undefined;
-        const from = (Date.now() - startAtMs) / 1_000;
+        const from = (monotonicMs() - startAtMs) / 1_000;
         proxy.cut();
         await delay(CUT_SECONDS * 1_000, undefined, { signal }).catch(() => {});
         proxy.join();
-        return { kind, from, until: (Date.now() - startAtMs) / 1_000 };
+        return { kind, from, until: (monotonicMs() - startAtMs) / 1_000 };
       },
       async stop() {
         proxy.join();

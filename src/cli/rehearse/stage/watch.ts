@@ -3,6 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Agent, request } from 'undici';
 import { redisUrls } from '../../../config/values/redis-urls.ts';
 import type { SecretUrl } from '../../../config/values/secret.ts';
+import { monotonicMs } from '../../../lib/monotonic.ts';
 import { openRedisLook, type RedisReading } from '../../doctor/redis-replicas.ts';
 
 const ANSWER_LIMIT_MS = 10_000;
@@ -20,9 +21,6 @@ export interface NodeReading {
   readonly cpuSeconds: number;
   readonly loopP99Ms: number;
   readonly lagOrders: number;
-  readonly lagSeconds: number;
-  readonly syncedOrders: number;
-  readonly rateLimited: number;
   /** Purchases that it has answered, of all sales. */
   readonly purchases: number;
 }
@@ -44,9 +42,6 @@ export function readNode(node: string, text: string): NodeReading {
     cpuSeconds: sum('process_cpu_seconds_total'),
     loopP99Ms: Math.max(0, ...samples(text, 'nodejs_eventloop_lag_p99_seconds')) * 1_000,
     lagOrders: sum('stockade_sync_lag_orders'),
-    lagSeconds: Math.max(0, ...samples(text, 'stockade_sync_lag_seconds')),
-    syncedOrders: sum('stockade_sync_orders_total'),
-    rateLimited: sum('stockade_rate_limited_total'),
     purchases: sum('stockade_request_duration_seconds_count'),
   };
 }
@@ -66,7 +61,7 @@ export class Watch {
   readonly #redis: ReturnType<typeof openRedisLook>[];
   readonly #agent = new Agent({ headersTimeout: ANSWER_LIMIT_MS, bodyTimeout: ANSWER_LIMIT_MS });
   readonly #looks: Look[] = [];
-  #startAtMs = Date.now();
+  #startAtMs = monotonicMs();
 
   constructor(nodes: readonly WatchedNode[], saleId: string, redisUrl: SecretUrl | undefined) {
     this.#nodes = nodes;
@@ -81,15 +76,18 @@ export class Watch {
   /** Looks before the crowd begins, and then each second until the signal. */
   async run(startAtMs: number, signal: AbortSignal): Promise<void> {
     this.#startAtMs = startAtMs;
-    for (let at = 0; !signal.aborted; at++) {
-      const waitMs = Math.max(0, startAtMs + at * 1_000 - Date.now());
+    for (let at = 0; !signal.aborted; at = Math.max(at + 1, Math.ceil(this.#seconds()))) {
+      const waitMs = Math.max(0, startAtMs + at * 1_000 - monotonicMs());
       await delay(waitMs, undefined, { signal }).catch(() => {});
       if (!signal.aborted) await this.look();
     }
   }
 
+  #seconds(): number {
+    return (monotonicMs() - this.#startAtMs) / 1_000;
+  }
+
   async look(): Promise<void> {
-    const at = (Date.now() - this.#startAtMs) / 1_000;
     const [texts, redis] = await Promise.all([
       Promise.all(this.#nodes.map((node) => this.#metrics(node))),
       Promise.all(this.#redis.map((one) => one.read().catch(() => undefined))),
@@ -99,7 +97,8 @@ export class Watch {
     );
     const left = texts.flatMap((text) => samples(text ?? '', 'stockade_units_left', `"${this.#saleId}"`));
     const look: Look = {
-      ...{ at, nodes, redis: redis.filter((reading) => reading !== undefined) },
+      // A node that is late with its answer reads its counters late.
+      ...{ at: this.#seconds(), nodes, redis: redis.filter((reading) => reading !== undefined) },
       unitsLeft: left.length === 0 ? undefined : Math.min(...left),
     };
     this.#looks.push(look);
