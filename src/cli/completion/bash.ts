@@ -75,7 +75,10 @@ function workFor(value: Value): string | undefined {
   }
 }
 
-/** Bash splits words at `:` and `=` too, so `--ops-url http://shop:9090` is six words. */
+/**
+ * Bash splits words at `:` and `=` too, so `--ops-url http://shop:9090` is six words. A word that begins with a hyphen is never taken for
+ * the value of an option: some options have a value that may be left out.
+ */
 const FOLLOW = `_stockade() {
   local cur=\${COMP_WORDS[COMP_CWORD]} path='' place=1 option='' word i
   local commands options valued
@@ -89,9 +92,10 @@ const FOLLOW = `_stockade() {
       # Bash has split here: what follows still belongs to the word before.
       option=''
       ((i++))
-    elif [[ -n $option ]]; then
+    elif [[ -n $option && $word != -* ]]; then
       option=''
     elif [[ $word == -* ]]; then
+      option=''
       [[ " $valued " == *" $word "* ]] && option=$word
     elif [[ " $commands " == *" $word "* ]]; then
       path=\${path:+$path }$word
@@ -102,7 +106,7 @@ const FOLLOW = `_stockade() {
   done
   if ((i > COMP_CWORD)); then return; fi
   if [[ $cur == = ]]; then cur=''; fi
-  if [[ -n $option ]]; then
+  if [[ -n $option && $cur != -* ]]; then
     _stockade_value "$path|$option" "$cur" "\${COMP_WORDS[0]}"
   elif [[ $cur == -* ]]; then
     _stockade_words "$options" "$cur"

@@ -20,6 +20,8 @@ export interface CompletedOption {
   /** The name of its value, as the help has it. Missing: the option has none. */
   readonly placeholder?: string;
   readonly value?: Value;
+  /** The option may stand without its value. */
+  readonly isValueOptional: boolean;
 }
 
 export interface CompletedCommand {
@@ -52,12 +54,13 @@ export function* withPaths(tree: CompletedCommand, path = ''): Generator<[string
   for (const command of tree.commands) yield* withPaths(command, `${path} ${command.name}`.trim());
 }
 
-function completedOption({ short, long, flags, description, argChoices }: Option): CompletedOption {
+function completedOption({ short, long, flags, description, argChoices, optional }: Option): CompletedOption {
   const names = [short, long].filter((name) => name !== undefined);
   const [, placeholder] = /[<[](.+)[>\]]$/.exec(flags) ?? [];
   return {
     names,
     summary: description,
+    isValueOptional: optional,
     ...(placeholder !== undefined && { placeholder, value: valueFor(placeholder, argChoices) }),
   };
 }

@@ -14,7 +14,7 @@ export function completionOf(program: Command): CommandSpec {
     name: 'completion <shell>',
     summary: 'print a script with which a shell completes commands, options and sales',
     details:
-      'The script completes the word `stockade`: a program on the PATH, an alias or a function. Sales are completed if ' +
+      'The script completes the word `stockade`: a program on the PATH or a function, not an alias. Sales are completed if ' +
       'a node or the stores can be reached with the settings in the environment; a call takes some tenths of a second.',
     argChoices: Object.keys(SCRIPTS),
     settings: [],

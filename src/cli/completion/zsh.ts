@@ -58,8 +58,9 @@ function commandCase(command: CompletedCommand): string {
 
 const functionOf = ({ name }: CompletedCommand) => `_stockade_${name}`;
 
-function optionSpec({ names, summary, placeholder, value }: CompletedOption): string {
-  const takes = value && placeholder ? `:${inSpec(placeholder)}:${actionFor(value)}` : '';
+function optionSpec({ names, summary, placeholder, value, isValueOptional }: CompletedOption): string {
+  const colon = isValueOptional ? '::' : ':';
+  const takes = value && placeholder ? `${colon}${inSpec(placeholder)}:${actionFor(value)}` : '';
   const rest = `${takes && '='}${quoted(`[${inSpec(inShort(summary))}]${takes}`)}`;
   if (names.length === 1) return `${names[0]}${rest}`;
   return `'(${names.join(' ')})'{${names.join(',')}}${rest}`;

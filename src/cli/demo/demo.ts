@@ -10,7 +10,7 @@ import { Secret } from '../../config/values/secret.ts';
 import type { RunningNode } from '../../node/node.ts';
 import type { SaleStatus } from '../../operations/sale-operations.ts';
 import type { CommandSpec, Invocation } from '../command/command.ts';
-import { EXIT_FAILED, EXIT_OK, type ExitCode, UsageError } from '../terminal/explain.ts';
+import { describe, EXIT_FAILED, EXIT_OK, type ExitCode, UsageError } from '../terminal/explain.ts';
 import { invokedAs } from '../terminal/invoked-as.ts';
 import { note, number, plural, print, printJson } from '../terminal/output.ts';
 import { progressBar } from '../terminal/progress.ts';
@@ -72,10 +72,10 @@ export const demo: CommandSpec = {
     const interruption = watchSignals();
     try {
       if (!scenario) return await sellByQueue(plan!, invocation, interruption);
-      return await withNode(invocation, async (node) => {
+      return await withNode(invocation, async (node, newSale) => {
         const { opening, report } = await orFailed(
           node,
-          runAll(node, scenario, invocation, interruption.signal),
+          runAll(node, scenario, invocation, interruption.signal, newSale),
         );
         if (invocation.json) printJson(report);
         else print(`\n${demoText(report)}`);
@@ -90,18 +90,27 @@ export const demo: CommandSpec = {
   },
 };
 
+/** @param work gets the node, and what names a new sale: on the stores of a shop, such a sale is closed afterwards */
 async function withNode<T>(
   { config, log }: Pick<Invocation, 'config' | 'log'>,
-  work: (node: RunningNode) => Promise<T>,
+  work: (node: RunningNode, newSale: () => string) => Promise<T>,
 ): Promise<T> {
   note(startingText(config));
   const start = performance.now();
   const { startNode } = await import('../../node/node.ts');
   const node = await startNode(config, log);
   note(`Ready after ${((performance.now() - start) / 1_000).toFixed(1)} s at ${node.publicUrl}.`);
+  const saleIds: string[] = [];
+  const newSale = () => {
+    saleIds.push(`demo-${Date.now().toString(36)}`);
+    return saleIds.at(-1)!;
+  };
   try {
-    return await work(node);
+    return await work(node, newSale);
   } finally {
+    // It would sell on.
+    const isOfShop = config.redisUrl !== undefined || config.databaseUrl !== undefined;
+    if (isOfShop) for (const saleId of saleIds) await closeSale(node, saleId);
     await node.stop();
   }
 }
@@ -120,27 +129,19 @@ async function sellByQueue(
     ...{ jwtJwksUrl: undefined, jwtAudience: undefined, jwtIssuer: undefined },
   };
   try {
-    return await withNode({ config, log: invocation.log }, async (node) => {
+    return await withNode({ config, log: invocation.log }, async (node, newSale) => {
       const { signal } = interruption;
-      const saleId = `demo-${Date.now().toString(36)}`;
-      try {
-        const report = await orFailed(
-          node,
-          runQueue(node, plan, { page, saleId, secret, signal }, invocation),
-        );
-        if (invocation.json) printJson({ ...report, workers: config.workers });
-        else print(`\n${queueVerdictText(report)}`);
-        const exitCode = report.holds ? EXIT_OK : EXIT_FAILED;
-        const keep = invocation.options.keep === true;
-        if (!keep && !(page.wasOpened && process.stderr.isTTY)) return exitCode;
-        if (plan.order === 'draw') (invocation.json ? note : print)(drawSession(node, saleId, config));
-        const data = keep ? `; the data stays in ${config.dataDir}` : '';
-        note(`The node and the page ${page.origin} run until Ctrl-C${data}.`);
-        const end = await Promise.race([interruption.asked, node.failed]);
-        return end instanceof Error ? EXIT_FAILED : exitCode;
-      } finally {
-        if (config.redisUrl !== undefined) await closeSale(node, saleId);
-      }
+      const saleId = newSale();
+      const report = await orFailed(node, runQueue(node, plan, { page, saleId, secret, signal }, invocation));
+      if (invocation.json) printJson({ ...report, workers: config.workers });
+      else print(`\n${queueVerdictText(report)}`);
+      const exitCode = report.holds ? EXIT_OK : EXIT_FAILED;
+      const keep = invocation.options.keep === true;
+      if (!keep && !(page.wasOpened && process.stderr.isTTY)) return exitCode;
+      if (plan.order === 'draw') (invocation.json ? note : print)(drawSession(node, saleId, config));
+      const data = keep ? `; the data stays in ${config.dataDir}` : '';
+      note(`The node and the page ${page.origin} run until Ctrl-C${data}.`);
+      return await untilAsked(node, interruption, exitCode);
     });
   } finally {
     await page.close();
@@ -185,10 +186,12 @@ async function runAll(
   scenario: Scenario,
   invocation: Invocation,
   signal: AbortSignal,
+  newSale: () => string,
 ): Promise<{ opening: DemoReport | undefined; report: DemoReport }> {
   const hasOpening = !invocation.json && canShowOpening();
-  const opening = hasOpening ? await showOpening(node, scenario.seed, invocation, signal) : undefined;
-  return { opening, report: await runScenario(node, scenario, invocation, signal, rush(scenario)) };
+  const run = (one: Scenario, stage: Stage) => runScenario(node, one, invocation, signal, newSale, stage);
+  const opening = hasOpening ? await showOpening(node, scenario.seed, run) : undefined;
+  return { opening, report: await run(scenario, rush(scenario)) };
 }
 
 /** How a run of the crowd is shown, and how fast it comes. */
@@ -207,10 +210,12 @@ async function runScenario(
   scenario: Scenario,
   { config }: Invocation,
   signal: AbortSignal,
+  newSale: () => string,
   { withinMs, show }: Stage,
 ): Promise<DemoReport> {
   const { stock, segments, requests, buyers, concurrency, seed } = scenario;
-  const id = `demo-${Date.now().toString(36)}`;
+  signal.throwIfAborted();
+  const id = newSale();
   const sale = await node.sales.create({ id, title: 'Demo', stock, segments, perBuyerLimit: 1 }, 'demo');
   note(
     `Sale ${id}: ${plural(stock, 'unit')}, one per buyer. ${plural(requests, 'request')} from ` +
@@ -236,12 +241,11 @@ const rush = ({ requests }: Scenario): Stage => ({
 async function showOpening(
   node: RunningNode,
   seed: number,
-  invocation: Invocation,
-  signal: AbortSignal,
+  run: (scenario: Scenario, stage: Stage) => Promise<DemoReport>,
 ): Promise<DemoReport> {
   note(`First a picture: for ${OPENING_MS / 1_000} s, more and more buyers come.`);
   const stage: Stage = { withinMs: OPENING_MS, show: (sale) => drawOpening(node, sale) };
-  const report = await runScenario(node, { ...OPENING, seed }, invocation, signal, stage);
+  const report = await run({ ...OPENING, seed }, stage);
   note(`${report.holds ? verdictText(report) : demoText(report)}\n\nNow all at once.`);
   return report;
 }
@@ -258,11 +262,18 @@ async function keepRunning(
   node: RunningNode,
   report: DemoReport,
   { config, json }: Invocation,
-  { asked }: Interruption,
+  interruption: Interruption,
   exitCode: ExitCode,
 ): Promise<ExitCode> {
   (json ? note : print)(curlSession(node, report.saleId, config));
   note(`The node runs until Ctrl-C; its data stays in ${config.dataDir}.`);
+  return await untilAsked(node, interruption, exitCode);
+}
+
+/** @returns the exit code; that of a failure if the node fails first */
+async function untilAsked(node: RunningNode, { asked }: Interruption, exitCode: ExitCode): Promise<ExitCode> {
   const end = await Promise.race([asked, node.failed]);
-  return end instanceof Error ? EXIT_FAILED : exitCode;
+  if (!(end instanceof Error)) return exitCode;
+  note(`error: the node has failed: ${describe(end)}`);
+  return EXIT_FAILED;
 }

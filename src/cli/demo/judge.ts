@@ -7,9 +7,11 @@ import { number, plural } from '../terminal/output.ts';
 import type { CrowdResult } from './tally.ts';
 import { NO_ANSWER } from './tally.ts';
 
-/** Answers that leave open whether there is an order. */
-const OPEN_ANSWERS = ['unknown', NO_ANSWER];
-const SOLD_ANSWERS = ['committed', 'accepted'];
+/** Whether an answer leaves open whether there is an order. */
+const isOpen = (code: string) => ['unknown', 'internal', NO_ANSWER].includes(code) || /^http_5/.test(code);
+/** Whether a buyer with this answer was not served, and may ask again. Nobody in this crowd does. */
+const isPutOff = (code: string) => isOpen(code) || ['busy', 'unavailable'].includes(code);
+const isSale = (code: string) => ['committed', 'accepted'].includes(code);
 
 export interface Verdict {
   readonly requests: number;
@@ -17,7 +19,7 @@ export interface Verdict {
   readonly committed: number;
   /** Different buyers who have an order in Postgres. */
   readonly distinctBuyers: number;
-  /** Units that had to be sold: the stock, or one for each buyer who asked, whichever is less. */
+  /** Units that could be sold: the stock, or one for each buyer who asked, whichever is less. */
   readonly expected: number;
   readonly oversold: number;
   readonly undersold: number;
@@ -39,13 +41,16 @@ export function judge(stock: number, requests: number, crowd: CrowdResult, repor
   // One unit per buyer and per order: orders are units.
   const { committedOrders: committed, distinctBuyers } = report;
   const expected = Math.min(stock, crowd.buyersAsked);
-  const accepted = count(crowd.answers, SOLD_ANSWERS);
+  const accepted = count(crowd.answers, isSale);
+  const mustBeSold = Math.min(expected, Math.max(0, crowd.buyersAsked - count(crowd.answers, isPutOff)));
   const oversold = Math.max(0, committed - expected);
-  const undersold = Math.max(0, expected - committed);
+  const undersold = Math.max(0, mustBeSold - committed);
   const disagreements = compareAnswers(accepted, crowd, report);
   const failures = [
     ...(oversold > 0 ? [`${oversold} more units sold than the ${expected} for sale`] : []),
-    ...(undersold > 0 ? [`${undersold} of ${plural(expected, 'unit')} not sold although buyers asked`] : []),
+    ...(undersold > 0
+      ? [`${undersold} of ${plural(mustBeSold, 'unit')} not sold although buyers asked`]
+      : []),
     ...(distinctBuyers === committed
       ? []
       : [`${plural(committed, 'order')} belong to only ${plural(distinctBuyers, 'buyer')}`]),
@@ -67,7 +72,7 @@ export function judge(stock: number, requests: number, crowd: CrowdResult, repor
     p50Ms: round(crowd.p50Ms),
     p99Ms: round(crowd.p99Ms),
     accepted,
-    refused: without(crowd.answers, SOLD_ANSWERS),
+    refused: Object.fromEntries(Object.entries(crowd.answers).filter(([code]) => !isSale(code))),
     answersAgree: disagreements.length === 0,
     holds: failures.length === 0,
     failures,
@@ -79,7 +84,7 @@ export function judge(stock: number, requests: number, crowd: CrowdResult, repor
  * answer that left the outcome open.
  */
 function compareAnswers(accepted: number, crowd: CrowdResult, report: VerifyReport): string[] {
-  const open = count(crowd.answers, OPEN_ANSWERS);
+  const open = count(crowd.answers, isOpen);
   const { committedOrders, distinctBuyers, rejectedOrders } = report;
   const promised = open === 0 ? plural(accepted, 'order') : `${accepted} to ${accepted + open} orders`;
   return [
@@ -100,15 +105,8 @@ function compareAnswers(accepted: number, crowd: CrowdResult, report: VerifyRepo
   ];
 }
 
-function count(answers: Readonly<Record<string, number>>, codes: readonly string[]): number {
-  return codes.reduce((sum, code) => sum + (answers[code] ?? 0), 0);
-}
-
-function without(
-  answers: Readonly<Record<string, number>>,
-  codes: readonly string[],
-): Record<string, number> {
-  return Object.fromEntries(Object.entries(answers).filter(([code]) => !codes.includes(code)));
+function count(answers: Readonly<Record<string, number>>, counts: (code: string) => boolean): number {
+  return Object.entries(answers).reduce((sum, [code, times]) => sum + (counts(code) ? times : 0), 0);
 }
 
 function round(milliseconds: number): number {

@@ -82,21 +82,22 @@ export interface Opening {
 export async function drawOpening(node: Pick<RunningNode, 'unitsLeft'>, sale: SaleStatus): Promise<Opening> {
   const sketch = new Sketch();
   const end = new AbortController();
-  const full = await node.unitsLeft(sale);
+  // Before anybody buys.
+  const full = await node.unitsLeft(sale).catch(() => undefined);
   const look = looks(process.stderr);
   const began = performance.now();
   let crowd: CrowdProgress = { requests: 0, orders: 0, refusals: 0 };
-  const draw = async () => {
+  const draw = async (full: readonly number[]) => {
     const left = await node.unitsLeft(sale);
     const seconds = (performance.now() - began) / 1_000;
     sketch.draw(frameLines({ left, full, crowd, seconds }, look, sketch.columns));
   };
   const drawing = (async () => {
-    while (!end.signal.aborted) {
-      await draw();
+    while (full && !end.signal.aborted) {
+      await draw(full);
       await rest(FRAME_MS, end.signal);
     }
-    await draw();
+    if (full) await draw(full);
     // A backend that can't be read ends the picture. Whether the sale holds is found out without it.
   })().catch(() => {});
   return {

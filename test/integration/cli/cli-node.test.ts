@@ -267,7 +267,7 @@ describe('demo', () => {
 
   test.runIf(hasTerminals)('Ctrl-C ends the picture, and shows the cursor again', async () => {
     await using terminal = new Terminal(stockade('demo --workers 1'), { cwd, env: await ownStores() });
-    await terminal.sees('orders');
+    await terminal.sees(/\d orders +\d/);
     terminal.press('\x03');
     expect(await terminal.ended).toBe(130);
     expect(terminal.shown.lastIndexOf('\u001b[?25h')).toBeGreaterThan(

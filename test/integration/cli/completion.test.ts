@@ -49,6 +49,10 @@ const CASES: readonly (readonly [string, { has?: readonly string[]; is?: readonl
   ['stockade order pay 17 --pay-type c', { has: ['card'] }],
   ['stockade order export tickets --output ord', { is: ['orders.csv'] }],
   ['stockade completion ', { is: ['bash', 'zsh'] }],
+  ['stockade demo --queue --kee', { is: ['--keep'] }],
+  ['stockade demo --queue --keep --se', { is: ['--seed', '--segments'] }],
+  ['stockade demo --queue --keep d', { is: [] }],
+  ['stockade demo --queue d', { is: ['draw'] }],
   ['stockade serve --sync o', { is: ['on', 'off'] }],
 ];
 

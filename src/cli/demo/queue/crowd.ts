@@ -9,7 +9,7 @@ export interface Seen {
   place?: Place;
   /** When its offer was made, by the clock of Postgres: the first one, in milliseconds. */
   offeredAtMs?: number;
-  /** The order that it has bought. */
+  /** The order that it was told of. */
   orderId?: string;
   /** Resolves when it has done with its offer what it wanted. */
   answering?: Promise<void>;
@@ -70,7 +70,7 @@ async function live(
       }
       const { token, quantity } = offer;
       const outcome = await client.purchase({ saleId, quantity, purchaseToken: token }, { signal });
-      if (outcome.code === 'committed') seen.orderId = outcome.orderId;
+      if (outcome.code === 'committed' || outcome.code === 'accepted') seen.orderId = outcome.orderId;
     })();
     // Until the next update nothing awaits this promise. Without a handler, its failure would end the process.
     seen.answering.catch(() => {});

@@ -36,6 +36,7 @@ export function judgeQueue(
   const undersold = Math.min(Math.max(0, stock - sold - offered), waiting + hopeless);
   const overtaken = countOvertaken(seen);
   const lost = seen.filter(({ orderId, place }) => place?.state === 'bought' && !orderId).length;
+  const told = new Set(seen.flatMap(({ orderId }) => orderId ?? [])).size;
   const failures = [
     ...(oversold > 0 ? [`${number(oversold)} more units sold than the ${number(stock)} for sale`] : []),
     ...(undersold > 0 ? [`${plural(undersold, 'unit')} not sold although buyers waited`] : []),
@@ -44,6 +45,8 @@ export function judgeQueue(
       ? []
       : [`${plural(sold, 'order')} belong to only ${plural(distinctBuyers, 'buyer')}`]),
     ...(lost > 0 ? [`${plural(lost, 'buyer')} got no answer with an order`] : []),
+    // A visitor of the page may have bought too.
+    ...(told > sold ? [`buyers were told of ${plural(told, 'order')}, Postgres has ${number(sold)}`] : []),
     ...(report.ok ? [] : ['verify failed']),
   ];
   return {

@@ -77,6 +77,8 @@ describe('who was overtaken', () => {
   });
 });
 
+const toldOf = (...orderIds: string[]) => orderIds.map((orderId, i) => ({ ...seen(i + 1, 1_000), orderId }));
+
 describe('the verdict', () => {
   const end = { ...standing, waiting: 0, offered: 0, bought: 100 };
 
@@ -95,6 +97,12 @@ describe('the verdict', () => {
     ['belong to only 99 buyers', [], report({ distinctBuyers: 99 })],
     ['1 buyer got no answer', [seen(1)], report()],
     ['verify failed', [], report({ ok: false })],
+    // All have an order by the answers, and so nobody waits.
+    [
+      'buyers were told of 2 orders, Postgres has 1',
+      toldOf('7', '8'),
+      report({ committedOrders: 1, distinctBuyers: 1 }),
+    ],
   ])('%s', (text, crowd, found) => {
     const verdict = judgeQueue(plan, crowd, end, found);
     expect(verdict.holds).toBe(false);

@@ -72,6 +72,19 @@ describe('the verdict', () => {
     });
   });
 
+  test.each(['busy', 'unavailable', 'unknown', 'internal', 'http_502'])(
+    'a buyer whose only answer was %s need not have a unit',
+    (code) => {
+      const answers = { committed: 39, limit_reached: 19_960, [code]: 1 };
+      const seen = crowd({ answers, buyersAsked: 40, orders: 39, buyersServed: 39 });
+      const sold = (orders: number) => verified({ committedOrders: orders, distinctBuyers: orders });
+      expect(verdict(seen, sold(39))).toMatchObject({ holds: true, undersold: 0 });
+      expect(verdict(seen, sold(38)).holds).toBe(false);
+      // Only some of them leave open whether there is an order.
+      expect(verdict(seen, sold(40)).holds).toBe(!['busy', 'unavailable'].includes(code));
+    },
+  );
+
   test('fewer buyers than units: one for each buyer must be sold', () => {
     const answers = { committed: 40, limit_reached: 19_960 };
     const seen = crowd({ answers, buyersAsked: 40, orders: 40, buyersServed: 40 });
