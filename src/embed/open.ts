@@ -14,6 +14,7 @@ import type { Log } from '../node/process/log.ts';
 import { startOrRelease } from '../node/process/start.ts';
 import { startQueueHead } from '../node/queue-head.ts';
 import { openDirectory, openShop, type ShopParts, startBackgroundWork } from '../node/shop.ts';
+import { settingsOfNode } from '../node/stores/shared-settings.ts';
 import type { Stores } from '../node/stores/stores.ts';
 import { busyShareOf, watchLoad } from '../node/worker/load.ts';
 import { QueueWork } from '../node/worker/queue-work.ts';
@@ -60,7 +61,9 @@ async function assemble(
   teardown: Teardown,
 ): Promise<Shop> {
   const parts = { config, log, registry: new Registry() };
-  const { stores, watch } = await openShop(parts, { settings: SHARED_OPTIONS }, teardown);
+  const settings = settingsOfNode(config, SHARED_OPTIONS);
+  const handlesEvents = onOrderEvents !== undefined;
+  const { stores, watch } = await openShop(parts, { settings, handlesEvents }, teardown);
   const load = watchLoad([{ busyShare: busyShareOf(performance) }]);
   const receiver = onOrderEvents && receiverOf(onOrderEvents);
   if (config.sync) await startBackgroundWork({ ...parts, stores, load, receiver }, teardown);

@@ -79,7 +79,8 @@ export interface OpenOptions {
   readonly shutdownGraceMs?: number | undefined;
   /**
    * Gets the order events instead of a webhook, in order and at least once. If it throws or rejects, the error is logged and it
-   * gets the same events again, `webhookMaxAttempts` times in all. Give it to every process of the shop: one of them is called.
+   * gets the same events again, `webhookMaxAttempts` times in all. Give it to every program of the shop that runs sync: one of them
+   * is called. Nodes beside them need `SYNC=off`: they have no handler, and would delete the events.
    */
   readonly onOrderEvents?: OrderEventHandler | undefined;
   /** Default: nothing is logged. */
@@ -120,7 +121,7 @@ const OPTIONS = [
 
 const NAMES: readonly string[] = [...OPTIONS, 'onOrderEvents', 'logger'];
 
-/** The settings that this process compares with other processes of the shop: all but those of the ports, which it lacks. */
+/** The settings that an embedded shop has, and so may compare with other processes: all but those of the ports, which it lacks. */
 export const SHARED_OPTIONS: readonly SettingName[] = OPTIONS;
 
 /** @throws ConfigError with all faults at once, by the names of the options */

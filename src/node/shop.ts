@@ -45,6 +45,8 @@ export interface ShopParts {
 export interface ShopStart {
   /** The settings that this process compares with those of the shop's other processes. */
   readonly settings: readonly SettingName[];
+  /** Whether a function of this program gets the order events. */
+  readonly handlesEvents?: boolean | undefined;
   /** Aborted when the process is asked to end. Later it has no effect. */
   readonly signal?: AbortSignal | undefined;
 }
@@ -60,25 +62,21 @@ export interface Shop {
  * @throws the signal's reason, the stores' errors if they can't be reached, ConfigError if Redis may evict keys, ForeignStores if the stores do
  * not belong together, StockadeError `no_sessions`, `migrations_pending`, `missing_rights`, `data_dir_in_use`
  */
-export function openShop(
-  parts: ShopParts,
-  { settings, signal }: ShopStart,
-  teardown: Teardown,
-): Promise<Shop> {
-  const open = () => openWhole(parts, settings, teardown);
-  return unlessAsked(parts.config.databaseUrl && signal, open);
+export function openShop(parts: ShopParts, start: ShopStart, teardown: Teardown): Promise<Shop> {
+  const open = () => openWhole(parts, start, teardown);
+  return unlessAsked(parts.config.databaseUrl && start.signal, open);
 }
 
 async function openWhole(
   { config, log, registry }: ShopParts,
-  settings: readonly SettingName[],
+  { settings, handlesEvents }: ShopStart,
   teardown: Teardown,
 ): Promise<Shop> {
   const stores = await openStores(config, log, teardown);
   await refuseEviction({ config, log, registry }, teardown);
   await prepareDatabase(stores.db, log);
   await stores.ownership.claim();
-  const digests = settingDigests(config, settings, await digestKey(stores.db));
+  const digests = settingDigests(config, settings, await digestKey(stores.db), handlesEvents);
   const watch = ShopWatch.begin({ stores, settings: digests, log, registry }, teardown);
   return { stores, watch };
 }

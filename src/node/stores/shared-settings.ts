@@ -33,21 +33,31 @@ export function digestKey(db: Database): Promise<Uint8Array> {
   return sharedKey(db, DIGEST_KEY);
 }
 
-/** Digests of the shared settings among those that this process uses, by environment variable. */
+/**
+ * Digests of the shared settings among those that this process uses, by environment variable.
+ * @param handlesEvents events go to a function of this program. A process without it would deliver them elsewhere, or delete them,
+ * so the URL counts as another one
+ */
 export function settingDigests(
   config: Config,
   used: readonly SettingName[],
   key: Uint8Array,
+  handlesEvents = false,
 ): Record<string, string> {
   const shared = used.filter((name) => settings[name].shared !== undefined);
+  const value = (name: SettingName) =>
+    handlesEvents && name === 'webhookUrl' ? 'a handler' : valueIn(config, name);
   return Object.fromEntries(
-    shared.map((name) => [settings[name].env, digest(key, settings[name].env, valueIn(config, name))]),
+    shared.map((name) => [settings[name].env, digest(key, settings[name].env, value(name))]),
   );
 }
 
-/** The settings that a node uses. Without sync it relays no events. */
-export function settingsOfNode({ sync }: Config): SettingName[] {
-  return settingNames.filter((name) => sync || groupOf(name) !== 'Events');
+/** The settings, among these, that a process which sells uses. Without sync it relays no events. */
+export function settingsOfNode(
+  { sync }: Config,
+  among: readonly SettingName[] = settingNames,
+): SettingName[] {
+  return among.filter((name) => sync || groupOf(name) !== 'Events');
 }
 
 /** The settings that `stockade sync` uses and shares: it serves no buyers, so only those of the events. */

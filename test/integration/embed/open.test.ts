@@ -280,6 +280,32 @@ test('a handler that never ends does not keep the shop from closing its stores; 
   expect(calls[1]!.ids).toEqual(calls[0]!.ids);
 });
 
+describe('settings of events', () => {
+  const warned = ({ lines }: ReturnType<typeof aLogger>) =>
+    lines.flatMap(({ details }) =>
+      ((details as { differing?: { setting: string }[] }).differing ?? []).map(({ setting }) => setting),
+    );
+
+  test('differ between a program with a handler and a process without one', async () => {
+    const place = await aPlace();
+    const loggers = [aLogger(), aLogger()] as const;
+    await opened({ ...place, logger: loggers[0], onOrderEvents: () => {} });
+    await opened({ ...place, logger: loggers[1] });
+    await until(() => loggers.every((logger) => warned(logger).length > 0), { what: 'both have warned' });
+    expect(loggers.map(warned)).toEqual([['WEBHOOK_URL'], ['WEBHOOK_URL']]);
+  });
+
+  test('are not compared with those of a program that runs no sync', async () => {
+    const place = await aPlace();
+    const loggers = [aLogger(), aLogger()] as const;
+    await opened({ ...place, logger: loggers[0], onOrderEvents: () => {} });
+    await opened({ ...place, logger: loggers[1], sync: false, eventsStreamMax: 7, logBacklogMax: 1_000 });
+    // The backlog does differ, so this waits until they were compared.
+    await until(() => loggers.every((logger) => warned(logger).length > 0), { what: 'both have warned' });
+    expect(loggers.map(warned)).toEqual([['LOG_BACKLOG_MAX'], ['LOG_BACKLOG_MAX']]);
+  });
+});
+
 describe('stores of another shop', () => {
   test('are refused at the start', async () => {
     const place = { redisUrl: redisUrl(), databaseUrl: await emptyDatabase(), keyPrefix: freshPrefix() };

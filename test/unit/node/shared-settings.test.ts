@@ -51,9 +51,19 @@ describe('digests', () => {
     expect(digestsOf({ CHALLENGE: 'pow' }).CHALLENGE).not.toBe(digestsOf({}).CHALLENGE);
   });
 
+  test('of the webhook tell a program’s own handler from a URL, and from neither', () => {
+    const config = loadConfig({}, {});
+    const told = (handlesEvents: boolean) =>
+      settingDigests(config, settingsOfNode(config), KEY, handlesEvents).WEBHOOK_URL;
+    const { WEBHOOK_URL: url } = digestsOf({ WEBHOOK_URL: 'http://localhost', WEBHOOK_SECRET: SECRET });
+    expect(new Set([told(true), told(false), url]).size).toBe(3);
+    expect(told(true)).toBe(told(true));
+  });
+
   test('of events are compared only among processes that send events', () => {
     const node = loadConfig({ REDIS_URL: 'redis://here', SYNC: 'off' }, {});
     expect(settingsOfNode(node)).not.toContain('webhookUrl');
+    expect(settingsOfNode(node, ['strategy', 'webhookUrl'])).toEqual(['strategy']);
     expect(settingsOfSync()).toContain('webhookUrl');
     expect(settingsOfSync()).not.toContain('challenge');
   });
