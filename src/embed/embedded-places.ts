@@ -35,9 +35,10 @@ export function placesOf(parts: PlaceParts, run: Run): ShopPlaces {
     saleId: string,
     buyerId: string,
     work: (record: SaleRecord, latestMs: number) => Promise<PlaceOutcome>,
+    failed: () => 'unavailable' | 'unknown' = () => 'unavailable',
   ): Promise<PlaceOutcome> =>
     run(() =>
-      answered(parts, 'unavailable', async (latestMs) => {
+      answered(parts, failed, async (latestMs) => {
         const wrong = invalidBuyer(buyerId);
         if (wrong) return wrong;
         const record = SALE_ID_PATTERN.test(saleId) ? await parts.readRecord(saleId) : undefined;
@@ -66,17 +67,20 @@ export function placesOf(parts: PlaceParts, run: Run): ShopPlaces {
     async leave(input, last) {
       const { saleId, buyerId } = checkedPlace(input);
       const number = checkedKnown(last)?.number;
-      return inQueue(saleId, buyerId, async (record, latestMs) => {
+      let isLeaving = false;
+      const leaving = async (record: SaleRecord, latestMs: number): Promise<PlaceOutcome> => {
+        isLeaving = true;
         const place = await queue.leave(record, buyerId, { number, latestMs });
         return place ? told(place) : { code: 'no_place' };
-      });
+      };
+      return inQueue(saleId, buyerId, leaving, () => (isLeaving ? 'unknown' : 'unavailable'));
     },
     async accept(input) {
       const wish = checkedAcceptance(input);
       return run(() =>
         answered(
           parts,
-          'unknown',
+          () => 'unknown',
           async (latestMs) =>
             invalidBuyer(wish.buyerId) ?? outcomeOf(wish, await parts.acceptOffer(wish, latestMs)),
         ),
@@ -91,7 +95,7 @@ export function placesOf(parts: PlaceParts, run: Run): ShopPlaces {
  */
 async function answered<T extends object, F extends string>(
   { deadlineMs, fault }: PlaceParts,
-  failed: F,
+  failed: () => F,
   work: (latestMs: number) => Promise<T>,
 ): Promise<T | { readonly code: F | 'busy' }> {
   const latestMs = monotonicMs() + deadlineMs;
@@ -101,7 +105,7 @@ async function answered<T extends object, F extends string>(
     if (isBusy(error)) return { code: 'busy' };
     if (!(error instanceof StockadeError)) fault(error);
     await settled(error, latestMs);
-    return { code: failed };
+    return { code: failed() };
   }
 }
 

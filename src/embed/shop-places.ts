@@ -53,11 +53,12 @@ export interface BuyersPlace {
 
 /**
  * A place, or why there is none. After `busy`, `unavailable` and `queue_full` the call may be repeated: a buyer keeps its place.
- * Times are milliseconds since the Unix epoch.
+ * `unknown`, only from `leave`: the place may have been left. Repeat the call: a place that was left stays so. Times are milliseconds
+ * since the Unix epoch.
  */
 export type PlaceOutcome =
   | BuyersPlace
-  | { readonly code: 'no_place' | 'no_queue' | 'queue_full' | 'unknown_sale' | 'busy' }
+  | { readonly code: 'no_place' | 'no_queue' | 'queue_full' | 'unknown_sale' | 'busy' | 'unknown' }
   | { readonly code: 'unavailable'; readonly detail?: string }
   | { readonly code: 'ended'; readonly endedAt?: number }
   | { readonly code: 'invalid_request'; readonly detail: string };

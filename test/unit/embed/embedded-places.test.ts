@@ -25,6 +25,8 @@ function placesWith(work: () => Promise<never>, parts: Partial<PlaceParts> = {})
 }
 
 const calls = ['join', 'show', 'leave'] as const;
+/** What a call is answered if it got no further than this. A leave may have been carried out. */
+const failed = { join: 'unavailable', show: 'unavailable', leave: 'unknown' } as const;
 
 describe('a call about a place', () => {
   test.each(calls)('%s is answered busy if there is too much to do', async (call) => {
@@ -34,19 +36,28 @@ describe('a call about a place', () => {
     expect(faults).toEqual([]);
   });
 
-  test.each(calls)('%s is unavailable, and an acceptance unknown, if a store fails', async (call) => {
-    const error = new Error('connection refused');
-    const { places, faults } = placesWith(() => Promise.reject(error));
-    expect(await places[call](holder)).toEqual({ code: 'unavailable' });
-    expect(await places.accept({ buyerId: 'ann', offer })).toEqual({ code: 'unknown' });
-    expect(faults).toEqual([error, error]);
-  });
+  test.each(calls)(
+    '%s and an acceptance tell if they may have been carried out when a store fails',
+    async (call) => {
+      const error = new Error('connection refused');
+      const { places, faults } = placesWith(() => Promise.reject(error));
+      expect(await places[call](holder)).toEqual({ code: failed[call] });
+      expect(await places.accept({ buyerId: 'ann', offer })).toEqual({ code: 'unknown' });
+      expect(faults).toEqual([error, error]);
+    },
+  );
 
   test.each(calls)('%s ends at its deadline, and is no fault then', async (call) => {
     const { places, faults } = placesWith(() => new Promise<never>(() => {}));
-    expect(await places[call](holder)).toEqual({ code: 'unavailable' });
+    expect(await places[call](holder)).toEqual({ code: failed[call] });
     expect(await places.accept({ buyerId: 'ann', offer })).toEqual({ code: 'unknown' });
     expect(faults).toEqual([]);
+  });
+
+  test.each(calls)('%s is unavailable if the sale can’t be read', async (call) => {
+    const readRecord = () => Promise.reject(new Error('connection refused'));
+    const { places } = placesWith(() => Promise.reject(new Error('it was asked')), { readRecord });
+    expect(await places[call](holder)).toEqual({ code: 'unavailable' });
   });
 
   test('reads nothing for a buyer or a sale that can’t exist', async () => {
