@@ -14,10 +14,14 @@ export function logTo(logger: Logger | undefined): Log {
   };
 }
 
+/** What the program's logger throws is dropped: it would end a loop in the background, and then perhaps the program. */
 function writer(line: LogLine): Log['info'] {
   return (first, message = '') => {
-    if (typeof first === 'string') return line({}, first);
-    hideArguments((first as { err?: { command?: { name?: string } } }).err);
-    line(first, message);
+    const details = typeof first === 'string' ? {} : first;
+    hideArguments((details as { err?: { command?: { name?: string } } }).err);
+    try {
+      const written: unknown = line(details, typeof first === 'string' ? first : message);
+      if (written instanceof Promise) written.catch(nothing);
+    } catch {}
   };
 }

@@ -83,7 +83,7 @@ export interface OpenOptions {
    * is called. Nodes beside them need `SYNC=off`: they have no handler, and would delete the events.
    */
   readonly onOrderEvents?: OrderEventHandler | undefined;
-  /** Default: nothing is logged. */
+  /** What it throws is dropped. Default: nothing is logged. */
   readonly logger?: Logger | undefined;
 }
 
