@@ -8,12 +8,10 @@ export interface RelayEvents {
   displaced(info: Displaced): void;
   /** The webhook has accepted events. */
   posted(info: { events: number; tookMs: number }): void;
-  /**
-   * The webhook has not accepted them. They are tried again in `retryMs`, except for pages that became dead letters.
-   */
-  postFailed(info: { error: unknown; events: number; attempts: number; retryMs: number }): void;
+  /** The webhook has not accepted them. They are tried again in `retryMs`; `undefined`: they are given up. */
+  postFailed(info: { error: unknown; events: number; attempts: number; retryMs: number | undefined }): void;
   /** Pages became dead letters: they are not tried again until an operator re-sends them. */
-  gaveUp(info: { pages: readonly string[]; events: number; error: unknown }): void;
+  gaveUp(info: { pages: readonly string[]; events: number; attempts: number; error: unknown }): void;
   /**
    * What waits, reported once a second by the process that does the work; zeros from a process that has just stopped
    * doing it.

@@ -52,15 +52,19 @@ export async function deliverPages(
 
 async function failed(options: WebhookWorkOptions, delivery: Delivery, error: unknown): Promise<number> {
   const { queue, maxAttempts, events, retryMs = pauseAfter } = options;
-  const { pages, attempts } = delivery;
+  const { pages } = delivery;
+  const attempts = delivery.attempts + 1;
   const reason = error instanceof Error ? error.message : error;
   // A program may throw anything, also an object that can't become a text.
   const why =
     typeof reason === 'string' ? reason : inspect(reason, { breakLength: Number.POSITIVE_INFINITY });
   const { dead, found } = await queue.failed(pages, maxAttempts, why);
-  if (dead.length > 0) events.gaveUp({ pages: dead, events: delivery.events.length, error });
-  const pauseMs = retryMs(attempts + 1);
-  events.postFailed({ error, events: delivery.events.length, attempts: attempts + 1, retryMs: pauseMs });
+  const pauseMs = retryMs(attempts);
+  const report = { error, events: delivery.events.length, attempts };
+  // Pages that share a request have the same attempts, so either all of them are dead letters now, or none.
+  const areDead = dead.length > 0;
+  events.postFailed({ ...report, retryMs: areDead ? undefined : pauseMs });
+  if (areDead) events.gaveUp({ ...report, pages: dead });
   if (found < pages.length) throw new Contested();
   return pauseMs;
 }

@@ -32,7 +32,7 @@ export async function startEventRelay(parts: RelayParts, teardown: Teardown): Pr
     stream: config.eventsStreamMax > 0 ? stream : undefined,
     webhook: receiver && { receiver, maxAttempts: config.webhookMaxAttempts },
     backpressure: { isLoadHigh, maxMs: config.eventsYieldMs },
-    events: watchEvents(log, registry),
+    events: watchEvents(log, registry, parts.receiver !== undefined),
   });
   relay.start();
   teardown.add(async () => {

@@ -37,9 +37,15 @@ function metricsOf(registry: Registry) {
   };
 }
 
-/** Writes what the relay of order events reports to the log and the metrics. */
-export function watchEvents(log: Log, registry: Registry): RelayEvents {
+/**
+ * Writes what the relay of order events reports to the log and the metrics.
+ * @param handlesEvents a function of the program gets them instead of the webhook
+ */
+export function watchEvents(log: Log, registry: Registry, handlesEvents = false): RelayEvents {
   const metrics = metricsOf(registry);
+  const [receiver, howToList] = handlesEvents
+    ? ['onOrderEvents', 'events.deadLetters()']
+    : ['the webhook', 'stockade events dead'];
   const lost = new Map<string, number>();
   const mayReport = seldom();
   const reportLost = () => {
@@ -65,12 +71,13 @@ export function watchEvents(log: Log, registry: Registry): RelayEvents {
     },
     postFailed({ error, ...info }) {
       metrics.failures.inc();
-      log.warn({ err: error, ...info }, 'the webhook did not accept order events; the relay will try again');
+      if (info.retryMs === undefined) return;
+      log.warn({ err: error, ...info }, `${receiver} did not accept order events; the relay will try again`);
     },
     gaveUp({ error, ...info }) {
       log.error(
         { err: error, ...info },
-        'order events became dead letters after the last attempt: list them with stockade events dead',
+        `order events became dead letters after the last attempt: list them with ${howToList}`,
       );
     },
     waiting({ rows, oldestMs, pages, oldestPageMs, deadPages }) {

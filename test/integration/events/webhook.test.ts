@@ -252,6 +252,9 @@ test('pages refused too often become dead letters; the rest continues; they are 
   await line.desk.delivered();
   expectStories(line.receiver.taken, good, ['committed']);
   await until(() => seen.deaths.some(({ events }) => events === 2), { what: 'the dead letter is reported' });
+  const ofBad = seen.failures.filter(({ events }) => events === 2);
+  expect(ofBad.map(({ retryMs }) => retryMs !== undefined)).toEqual([true, true, false]);
+  expect(seen.deaths.map(({ attempts }) => attempts)).toEqual(seen.deaths.map(() => 3));
 
   const { total, listed } = await line.service.deadLetters();
   expect(total).toBe(listed.length);

@@ -50,3 +50,26 @@ test('rights that are missing are named', () => {
   watchEvents(log, new Registry()).displaced({ events: 0, reachMs: 0, missed: [], unseen: 'NOPERM' });
   expect(warnings).toEqual([[{ reason: 'NOPERM' }, expect.stringContaining('redis-users.acl')]]);
 });
+
+test('a failure tells when events are tried again, or that they were given up, and whose it is', async () => {
+  const lines: unknown[][] = [];
+  const line = (...args: unknown[]) => void lines.push(args);
+  const log = { warn: line, error: line } as unknown as Log;
+  const registry = new Registry();
+  const watch = watchEvents(log, registry, true);
+  const error = new Error('not now');
+  watch.postFailed({ error, events: 2, attempts: 1, retryMs: 500 });
+  watch.postFailed({ error, events: 2, attempts: 2, retryMs: undefined });
+  watch.gaveUp({ error, events: 2, attempts: 2, pages: ['17'] });
+  expect(lines).toEqual([
+    [
+      { err: error, events: 2, attempts: 1, retryMs: 500 },
+      'onOrderEvents did not accept order events; the relay will try again',
+    ],
+    [
+      { err: error, events: 2, attempts: 2, pages: ['17'] },
+      'order events became dead letters after the last attempt: list them with events.deadLetters()',
+    ],
+  ]);
+  expect(await registry.metrics()).toMatch(/^stockade_webhook_failures_total 2$/m);
+});
