@@ -21,7 +21,7 @@ export class PortCalls {
   readonly #handlers: Handlers;
   readonly #waiting = new Map<number, Waiting>();
   #nextId = 1;
-  #isAbandoned = false;
+  #gone: Error | undefined;
 
   constructor(port: Port, handlers: Handlers) {
     this.#port = port;
@@ -31,7 +31,7 @@ export class PortCalls {
 
   /** @throws an error with the message of the error that the other end threw, and with its code if it has one */
   call<T>(name: string, argument?: unknown): Promise<T> {
-    if (this.#isAbandoned) return Promise.reject(gone());
+    if (this.#gone) return Promise.reject(this.#gone);
     const id = this.#nextId++;
     return new Promise<T>((resolve, reject) => {
       this.#waiting.set(id, { resolve: resolve as (value: unknown) => void, reject });
@@ -59,17 +59,41 @@ export class PortCalls {
   }
 
   /** The other end is gone: rejects all calls under way, and every later call. */
-  abandon(): void {
-    this.#isAbandoned = true;
-    for (const { reject } of this.#waiting.values()) reject(gone());
+  abandon(why = new Error('the other thread has ended')): void {
+    this.#gone ??= why;
+    for (const { reject } of this.#waiting.values()) reject(this.#gone);
     this.#waiting.clear();
+  }
+}
+
+/** Watches for the end of a thread that is called. Of several reasons the first one counts, and the calls under way tell it too. */
+export class ThreadEnd {
+  #why: Error | undefined;
+  #isExpected = false;
+  #tell!: (why: Error) => void;
+  /** Resolves with the reason if the thread ends before that is expected. */
+  readonly failed = new Promise<Error>((resolve) => {
+    this.#tell = resolve;
+  });
+
+  constructor(thread: Worker, name: string, calls: PortCalls) {
+    thread.on('error', (error) => this.fail(error));
+    thread.on('exit', (code) => {
+      if (!this.#isExpected) this.fail(new Error(`${name} ended with code ${code}`));
+      calls.abandon(this.#why);
+    });
+  }
+
+  fail(why: Error): void {
+    this.#why ??= why;
+    this.#tell(this.#why);
+  }
+
+  expect(): void {
+    this.#isExpected = true;
   }
 }
 
 function errorFrom({ message, code }: Extract<Message, { kind: 'error' }>): Error {
   return code === undefined ? new Error(message) : new StockadeError(code, message);
-}
-
-function gone(): Error {
-  return new Error('the other thread has ended');
 }

@@ -1,6 +1,6 @@
 import { join, resolve } from 'node:path';
 import { Worker } from 'node:worker_threads';
-import { PortCalls } from '../../lib/port-calls.ts';
+import { PortCalls, ThreadEnd } from '../../lib/port-calls.ts';
 import { lockDataDir } from '../process/data-lock.ts';
 import { type SocketFolder, socketFolder } from '../process/socket-folder.ts';
 
@@ -30,31 +30,20 @@ export async function startEmbeddedDatabase(dataDir: string): Promise<EmbeddedDa
     workerData: { directory: join(dataDir, 'pglite'), socketFolder: place?.name },
   });
   const calls = new PortCalls(thread, {});
-  let stopping = false;
-  const failed = new Promise<Error>((resolve) => {
-    thread.on('error', resolve);
-    thread.on('exit', (code) => {
-      calls.abandon();
-      if (!stopping) resolve(new Error(`PGlite's thread ended with code ${code}`));
-    });
-  });
+  const ending = new ThreadEnd(thread, "PGlite's thread", calls);
   const end = async () => {
-    stopping = true;
+    ending.expect();
     await thread.terminate();
     place?.remove();
     unlock();
   };
   try {
-    // If the thread ends, both promises reject. `failed` stands first, because its error names the cause.
-    const url = await Promise.race([
-      failed.then((error) => Promise.reject(error)),
-      calls.call<string>('start'),
-    ]);
+    const url = await calls.call<string>('start');
     return {
       url,
-      failed,
+      failed: ending.failed,
       async stop() {
-        stopping = true;
+        ending.expect();
         await calls.call('stop').catch(() => {});
         await end();
       },

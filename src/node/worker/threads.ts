@@ -1,7 +1,7 @@
 import { Worker } from 'node:worker_threads';
 import type { Directory } from '../../engine/board/directory.ts';
 import type { TakenOrder } from '../../engine/purchase/uncommitted-orders.ts';
-import { PortCalls } from '../../lib/port-calls.ts';
+import { PortCalls, ThreadEnd } from '../../lib/port-calls.ts';
 import { TEARDOWN_LIMIT_MS } from '../../lib/teardown.ts';
 import { withTimeout } from '../../lib/with-timeout.ts';
 import { directoryHandlers } from './directory-link.ts';
@@ -44,28 +44,19 @@ export async function startThread(
   });
   // A call that fails says nothing about what the worker does: only an exit ends its use of the board.
   const exited = new Promise<void>((resolve) => thread.on('exit', () => resolve()));
-  let threw: (error: Error) => void = () => {};
   const calls: PortCalls = new PortCalls(thread, {
     threw: ({ message, stack }: { message: string; stack?: string }) =>
-      threw(Object.assign(new Error(message), { stack })),
+      end.fail(Object.assign(new Error(message), { stack })),
     ...directoryHandlers(directory, (name, argument) => calls.call<void>(name, argument).catch(() => exited)),
     uncommitted: ({ saleId, orders }: { saleId: string; orders: readonly TakenOrder[] }) =>
       uncommitted(saleId, orders),
   });
-  let stopping = false;
-  const failed = new Promise<Error>((resolve) => {
-    threw = resolve;
-    thread.on('error', resolve);
-    thread.on('exit', (code) => {
-      calls.abandon();
-      if (!stopping) resolve(new Error(`worker ${data.settings.worker} ended with code ${code}`));
-    });
-  });
+  const end = new ThreadEnd(thread, `worker ${data.settings.worker}`, calls);
   const port = await Promise.race([
     calls.call<number>('start'),
-    failed.then((error) => Promise.reject(error)),
+    end.failed.then((error) => Promise.reject(error)),
   ]).catch(async (error: unknown) => {
-    stopping = true;
+    end.expect();
     // Otherwise the thread would keep its connections and its port after the failed start.
     await thread.terminate();
     throw error;
@@ -73,7 +64,7 @@ export async function startThread(
   return {
     number: data.settings.worker,
     port,
-    failed,
+    failed: end.failed,
     notReady: () => calls.call<string | undefined>('notReady'),
     buy: (purchase) => calls.call('buy', purchase),
     metrics: () => calls.call<WorkerMetrics>('metrics'),
@@ -81,7 +72,7 @@ export async function startThread(
     renewed: (leaseEnd) => void calls.call('renewed', leaseEnd).catch(() => {}),
     stopListening: () => calls.call<void>('stopListening').catch(() => {}),
     async stop() {
-      stopping = true;
+      end.expect();
       const limitMs = data.settings.shutdownGraceMs + THREAD_END_MS;
       await withTimeout(limitMs, calls.call('stop')).catch(() => {});
       await thread.terminate();

@@ -1,7 +1,7 @@
-import { MessageChannel } from 'node:worker_threads';
+import { MessageChannel, Worker } from 'node:worker_threads';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { Busy, isBusy, StockadeError } from '../../../src/engine/errors.ts';
-import { PortCalls } from '../../../src/lib/port-calls.ts';
+import { PortCalls, ThreadEnd } from '../../../src/lib/port-calls.ts';
 
 describe('calls over a port', () => {
   let channel: MessageChannel;
@@ -61,5 +61,40 @@ describe('calls over a port', () => {
     here.abandon();
     await expect(underWay).rejects.toThrow('the other thread has ended');
     await expect(here.call('double', 2)).rejects.toThrow('the other thread has ended');
+  });
+});
+
+describe('the end of a thread', () => {
+  const started = (code: string) => {
+    const thread = new Worker(code, { eval: true });
+    const calls: PortCalls = new PortCalls(thread, {
+      threw: (message: string) => end.fail(new Error(message)),
+    });
+    const end = new ThreadEnd(thread, 'worker 7', calls);
+    return { thread, calls, end };
+  };
+  const TELLS =
+    "require('node:worker_threads').parentPort.postMessage({ kind: 'call', id: 1, name: 'threw', argument: 'no' })";
+
+  test.each([
+    ['which exits', 'process.exit(3)', 'worker 7 ended with code 3'],
+    ['which throws', "throw new Error('no memory')", 'no memory'],
+    ['which tells what it threw, and exits', `${TELLS}; process.exit(3)`, 'no'],
+  ])('%s is the reason of calls under way, and of later ones', async (_, code, why) => {
+    const { calls, end } = started(code);
+    const start = calls.call('start');
+    await expect(start).rejects.toThrow(why);
+    expect((await end.failed).message).toBe(why);
+    await expect(calls.call('metrics')).rejects.toThrow(why);
+  });
+
+  test('is no failure once it is expected', async () => {
+    const { thread, calls, end } = started('setInterval(() => {}, 1_000)');
+    const stop = calls.call('stop');
+    stop.catch(() => {});
+    end.expect();
+    await thread.terminate();
+    await expect(stop).rejects.toThrow('the other thread has ended');
+    expect(await Promise.race([end.failed, 'none'])).toBe('none');
   });
 });
