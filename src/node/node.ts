@@ -20,6 +20,7 @@ import { lostOrderNames } from './lost-order-names.ts';
 import { watchHead } from './observability/head-watch.ts';
 import { NodeMetrics } from './observability/node-metrics.ts';
 import { whyNotSelling } from './observability/readiness.ts';
+import { WorkerReports } from './observability/worker-reports.ts';
 import { openTraces } from './open-traces.ts';
 import { operationsOn } from './operations/operations.ts';
 import { openOpsPort } from './operations/ops-port.ts';
@@ -91,9 +92,10 @@ async function start(
   if (config.sync)
     await startBackgroundWork({ ...parts, stores, load: watchLoad(workers), traces }, teardown);
   const { board, directory } = await openDirectory(stores, teardown);
+  const reports = new WorkerReports(workers, parts.registry);
   const metrics = new NodeMetrics(parts.registry, {
     ...{ board, backend: stores.backend, directory },
-    workers: workerMetrics,
+    workers: () => reports.read(),
     spans: () => traces?.counts,
   });
   const drainables: Drainable[] = [];
