@@ -54,7 +54,7 @@ export interface RunningNode {
   unitsLeft(sale: Pick<SaleStatus, 'id' | 'segments' | 'generation'>): Promise<readonly number[]>;
   /** Resolves with the reason if a part fails that the node can't run without. */
   readonly failed: Promise<Error>;
-  /** Requests at both ports that are not answered yet; `undefined` if a worker does not report its number at once. */
+  /** Requests at both ports that are not answered yet, without streams; `undefined` if a worker does not report its number at once. */
   underWay(): Promise<number | undefined>;
   /** From now on `/readyz` says that the node stops; it sells as before. */
   leave(): void;
@@ -141,7 +141,8 @@ async function start(
     failed: Promise.race([stores.failed, shop.storesChanged, ...workersFailed]),
     async underWay() {
       const known = await withTimeout(UNDER_WAY_WAIT_MS, workerMetrics()).catch(() => undefined);
-      return known?.reduce((sum, { underWay }) => sum + underWay, ops.underWay());
+      const atOps = Math.max(0, ops.underWay() - consoles.consoles);
+      return known?.reduce((sum, { underWay }) => sum + underWay, atOps);
     },
     leave: () => stage.stop(),
     async stop() {

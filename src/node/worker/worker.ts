@@ -49,7 +49,7 @@ export interface WorkerMetrics {
   readonly connections: ConnectionCounts;
   readonly listeners: ListenerCounts;
   readonly spans: SpanCounts;
-  /** Requests that are not answered yet. */
+  /** Requests that are not answered yet, without streams. */
   readonly underWay: number;
   /** Heap of the thread, including garbage that is not collected yet. */
   readonly heapBytes: number;
@@ -110,18 +110,22 @@ export async function startWorker(parts: WorkerParts): Promise<RunningWorker> {
     },
     busyShare: busyShareOf(performance),
     buy: (purchase) => engine.purchase(purchase),
-    metrics: async () => ({
-      requests: stats.data(),
-      limits: admission.limits.counts(),
-      tokens: tokenCounts.data(),
-      refills,
-      lanes: [...engine.laneDepths()],
-      connections: connections.counts(),
-      listeners: listener.listeners(),
-      spans: traces?.counts ?? NO_SPANS,
-      underWay: listener.underWay(),
-      heapBytes: getHeapStatistics().used_heap_size,
-    }),
+    metrics: async () => {
+      const listeners = listener.listeners();
+      return {
+        requests: stats.data(),
+        limits: admission.limits.counts(),
+        tokens: tokenCounts.data(),
+        refills,
+        lanes: [...engine.laneDepths()],
+        connections: connections.counts(),
+        listeners,
+        spans: traces?.counts ?? NO_SPANS,
+        // A stop ends streams at once, and waits for the others.
+        underWay: Math.max(0, listener.underWay() - listeners.open),
+        heapBytes: getHeapStatistics().used_heap_size,
+      };
+    },
     renewed(end) {
       leaseEnd = end;
     },

@@ -32,6 +32,7 @@ async function expectQuickStop(node: TestNode): Promise<void> {
   const began = Date.now();
   await node.stop();
   expect(Date.now() - began, 'milliseconds to the end').toBeLessThan(END_LIMIT_MS);
+  expect(await node.log(), 'requests under way, without streams').toMatch(/"underWay":0,.*"msg":"stopping"/);
 }
 
 const sum = (numbers: readonly number[]) => numbers.reduce((all, one) => all + one, 0);
@@ -154,6 +155,7 @@ describe('a listener', () => {
       expect(listener).toMatchObject({ seen: 1, isClosed: false });
       await node.buy(saleId, 'ann');
       await until(() => listener.last?.data.remaining === 9, { what: 'the purchase' });
+      await expectQuickStop(node);
     },
   );
 });
