@@ -108,6 +108,7 @@ describe('purchases', () => {
     expect(await operation).toMatchObject({ id: 'web' });
     expect(await shop.purchase({ saleId: 'web', buyerId: 'late' })).toEqual(CLOSED);
     await expect(shop.sales.list()).rejects.toMatchObject({ code: 'closed' });
+    expect(await shop.metrics()).toMatch(/^stockade_sync_orders_total 40$/m);
     const orders = shop.orders.export('web')[Symbol.asyncIterator]();
     await expect(orders.next()).rejects.toMatchObject({ code: 'closed', message: CLOSED.detail });
     const next = await opened(place);
