@@ -1,7 +1,7 @@
 /** The client's reaction to answers, and to none. The server answers by a script, or cuts the connection. */
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { afterEach, describe, expect, test } from 'vitest';
+import { afterEach, describe, expect, test, vi } from 'vitest';
 import { BuyerClient, OperatorClient, PurchaseAborted, UnexpectedAnswer } from '../../../src/client/index.ts';
 import { until } from '../../support/until.ts';
 
@@ -27,6 +27,7 @@ const SALE: Step = { status: 200, body: { id: 'web', stock: 5 } };
 
 let server: Server | undefined;
 afterEach(() => {
+  vi.restoreAllMocks();
   server?.closeAllConnections();
   server?.close();
 });
@@ -183,6 +184,21 @@ describe('a purchase', () => {
     const { buyer, requests } = await scripted(problem('busy'), 'silent');
     expect(await buyer(149).purchase({ saleId: 'web' })).toMatchObject({ code: 'busy' });
     expect(requests).toHaveLength(1);
+  });
+
+  // As of a hidden tab, of a laptop that sleeps, or of a loop that was blocked.
+  test.each([20_000, 19_950])('is not sent again if the pause ends %i ms late', async (lateMs) => {
+    let requests = 0;
+    const clock = performance.now.bind(performance);
+    const time = vi.spyOn(performance, 'now');
+    const fetch = async () => {
+      requests++;
+      setTimeout(() => time.mockImplementation(() => clock() + lateMs));
+      return new Response('{"code":"busy","title":"busy","status":503}', { status: 503 });
+    };
+    const buyer = new BuyerClient({ url: 'http://shop.example', deadlineMs: 20_000, fetch });
+    expect(await buyer.purchase({ saleId: 'web' })).toMatchObject({ code: 'busy' });
+    expect(requests).toBe(1);
   });
 
   test('waits as long as Retry-After says, and not beyond the deadline', async () => {
