@@ -211,7 +211,7 @@ export class BuyerClient {
    * How the buyer's place stands now, and again whenever that changes. It connects again by itself, as `followSale` does. A buyer
    * that listens is present. It ends when the place neither waits nor has an offer.
    * @param placeToken as for `place`
-   * @throws UnexpectedAnswer, the signal's reason
+   * @throws UnexpectedAnswer, the signal's reason, TypeError if the id or the token can't be sent
    */
   followPlace(
     saleId: string,

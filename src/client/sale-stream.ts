@@ -22,7 +22,15 @@ import {
   ROUTES,
 } from './generated/buyers-api.ts';
 import type { Refusal } from './outcome.ts';
-import { type Opened, pause, type Route, reasonOf, type Transport, UnexpectedAnswer } from './transport.ts';
+import {
+  joined,
+  type Opened,
+  pause,
+  type Route,
+  reasonOf,
+  type Transport,
+  UnexpectedAnswer,
+} from './transport.ts';
 
 export type SaleUpdate =
   /** The state of the sale now. */
@@ -94,8 +102,9 @@ async function* follow<Update extends SaleUpdate | PlaceUpdate>(
   stream: Stream,
   signal: AbortSignal | undefined,
 ): AsyncGenerator<Update, void> {
-  // Throws if the id is missing. The loop would try again and again.
+  // They throw if the id is missing, or a header can't be sent. The loop would try again and again.
   transport.urlOf(stream);
+  joined(stream.headers);
   let retryMs = RETRY_MS;
   let failures = 0;
   for (let isInterrupted = false; ; failures++) {

@@ -179,7 +179,7 @@ export class Transport {
   }
 
   /**
-   * Opens a stream of server-sent events.
+   * Opens a stream of server-sent events. The caller has looked at the request's own headers (`joined`).
    * @param signal ends the stream, and the request before that
    * @throws UnexpectedAnswer, the signal's reason
    */
@@ -314,7 +314,7 @@ function partOf(name: string, value: unknown): string {
  * Headers of several sources. Of two with the same name, in whatever case, the later one counts: `fetch` would join their values.
  * @throws TypeError for a name or a value that HTTP does not have
  */
-function joined(...sources: (Headers | undefined)[]): Headers {
+export function joined(...sources: (Headers | undefined)[]): Headers {
   const all = new globalThis.Headers();
   for (const [name, value] of sources.flatMap((source) => Object.entries(source ?? {}))) {
     try {

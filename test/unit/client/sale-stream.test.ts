@@ -162,6 +162,14 @@ test('a place is followed in the same way, with its token', async () => {
   ]);
 });
 
+test('a place token that can’t be sent is refused at once', async () => {
+  const next = client().followPlace('web', 'a\nb').next();
+  await expect(next).rejects.toThrow(TypeError);
+  await expect(next).rejects.toThrow('"place-token"');
+  expect(answers).toEqual([]);
+  expect(vi.getTimerCount()).toBe(0);
+});
+
 test('a node that does not know how the place stands is left for another one, perhaps', async () => {
   const place = { saleId: 'web', number: 3, state: 'waiting' };
   const told: object[] = [];
