@@ -379,7 +379,7 @@ function failed(request: Request, error: unknown): Problem {
 }
 
 function outcomeUnknown({ title, code }: Problem): Problem {
-  const detail = `An earlier request had no answer; the last one was answered ${code}: ${title}`;
+  const detail = `A request may have been executed; the last answer was ${code}: ${title}`;
   return { code: 'unknown', title: 'It is not known whether the request was executed', status: 0, detail };
 }
 

@@ -180,6 +180,15 @@ describe('a purchase', () => {
     }
   });
 
+  test('whose only answer is internal is unknown, and no earlier request is made up', async () => {
+    const { buyer, requests } = await scripted(final(problem('internal', 500)));
+    expect(await buyer().purchase({ saleId: 'web' })).toMatchObject({
+      code: 'unknown',
+      detail: 'A request may have been executed; the last answer was internal: internal',
+    });
+    expect(requests).toHaveLength(1);
+  });
+
   test('is not sent again when too little time is left for an answer', async () => {
     const { buyer, requests } = await scripted(problem('busy'), 'silent');
     expect(await buyer(149).purchase({ saleId: 'web' })).toMatchObject({ code: 'busy' });
