@@ -16,7 +16,7 @@ import {
   type VerifyReport,
 } from './generated/operators-api.ts';
 import { outcomeOf, type Refusal } from './outcome.ts';
-import { type CallOptions, type ClientOptions, type Request, Transport } from './transport.ts';
+import { type CallOptions, type ClientOptions, joined, type Request, Transport } from './transport.ts';
 
 export interface OperatorOptions extends ClientOptions {
   /** `OPS_TOKEN` of the node. */
@@ -96,17 +96,17 @@ export class OperatorClient {
   readonly #transport: Transport;
   readonly #headers: Readonly<Record<string, string>>;
 
-  /** @throws TypeError if the URL or a header is wrong, RangeError if a time is */
+  /** @throws TypeError if the URL, the token, the operator or a header is wrong, RangeError if a time is */
   constructor({ token, operator, ...options }: OperatorOptions) {
     this.#transport = new Transport(
       { ...options, deadlineMs: options.deadlineMs ?? ATTEMPT_MS },
       ATTEMPT_MS,
       CODES,
     );
-    this.#headers = {
+    this.#headers = joined({
       authorization: `Bearer ${token}`,
       ...(operator !== undefined && { 'x-operator': operator }),
-    };
+    });
   }
 
   /** The request is not repeated. After `unknown` the sale may exist: look for it before you create it again. */

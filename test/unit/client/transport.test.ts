@@ -433,8 +433,8 @@ test('a header that can’t be sent is refused, and its value not shown', async 
   expect(() => new BuyerClient({ url, headers: { Authorization: 'Bearer Зоя' } })).toThrow(
     /^the header "Authorization" can't be sent: its name or value has characters that HTTP does not allow$/,
   );
-  const operator = new OperatorClient({ url, token: 't', operator: 'Зоя', attemptMs: 100 });
-  await expect(operator.changeSale('web', { action: 'top-up', units: 1 })).rejects.toThrow('"x-operator"');
+  expect(() => new OperatorClient({ url, token: 't', operator: 'Зоя' })).toThrow('"x-operator"');
+  expect(() => new OperatorClient({ url, token: 'a\nb' })).toThrow('"authorization"');
   await expect(buyer().purchase({ saleId: 'web', purchaseToken: 'a\nb' })).rejects.toThrow(
     '"purchase-token"',
   );
