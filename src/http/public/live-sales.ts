@@ -38,7 +38,7 @@ export interface LiveTimes {
 
 const DEFAULT_TIMES: LiveTimes = { everyMs: 1_000, silentMs: SILENT_MS };
 /** A reading that takes longer is not waited for: the listeners must hear something in the meantime. */
-const READING_MS = 1_000;
+export const READING_MS = 1_000;
 /** At most this many sales have listeners at one worker. */
 const MAX_SALES = CACHED_SALES;
 

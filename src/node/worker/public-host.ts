@@ -8,6 +8,7 @@ import type { Engine } from '../../engine/purchase/engine.ts';
 import { unitsLeft } from '../../engine/sale/units-left.ts';
 import { type Authenticate, headerIdentity, jwtIdentity } from '../../http/identity/identity.ts';
 import { onlyFromThisMachine } from '../../http/identity/local-site.ts';
+import { READING_MS } from '../../http/public/live-sales.ts';
 import type { PublicHost } from '../../http/public/public-server.ts';
 import type { PublicSale } from '../../http/public/sale-reads.ts';
 import { Cors } from '../../http/server/cors.ts';
@@ -121,15 +122,15 @@ function authentication({ jwt, isBehindGateway }: WorkerSettings, log: Log): Aut
   return jwtIdentity(jwt, (error) => log.error({ err: error }, "buyers' tokens can't be checked"));
 }
 
-async function publicSale(
+export async function publicSale(
   { settings, engine, backend, queueWork }: PublicHostParts,
   saleId: string,
 ): Promise<PublicSale | undefined> {
   const view = await engine.view(saleId);
   if (!view) return undefined;
   const { sale, generation } = view.record;
-  // Half of the deadline: if these can't be read, there is time to show the sale without them.
-  const limitMs = settings.requestDeadlineMs / 2;
+  // Half of the time that a request or a stream waits: if these can't be read, there is time to show the sale without them.
+  const limitMs = Math.min(settings.requestDeadlineMs, READING_MS) / 2;
   const reading = backend.sales.snapshot(sale.id, sale.segments, generation);
   const drawing = sale.queue?.order === 'draw' ? queueWork.draws.read(sale.id) : undefined;
   const [segments, draw] = await Promise.all([

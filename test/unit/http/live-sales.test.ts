@@ -1,10 +1,12 @@
 /** What the listeners of a sale are sent if they begin to listen while its state changes. */
 import { afterEach, expect, test, vi } from 'vitest';
+import { loadConfig } from '../../../src/config/load-config.ts';
 import { LiveSales } from '../../../src/http/public/live-sales.ts';
-import type { SaleView } from '../../../src/http/public/sale-reads.ts';
+import { SaleReads, type SaleView } from '../../../src/http/public/sale-reads.ts';
 import { KeptReply } from '../../../src/http/server/conditional.ts';
 import type { PushedReply } from '../../../src/http/server/replies/reply.ts';
 import { Listeners } from '../../../src/http/streams/listeners.ts';
+import { publicSale } from '../../../src/node/worker/public-host.ts';
 
 const TIMES = { everyMs: 20, silentMs: 200 };
 
@@ -85,4 +87,28 @@ test('newcomers that were sent another state do not keep the others from hearing
     clearInterval(mix);
   }
   expect(states(first)).toEqual([5]);
+});
+
+test('while Redis hangs, a state without what remains is sent, also with the usual deadline of requests', async () => {
+  const record = { sale: { id: 'web', startsAt: 0, segments: 1 }, state: 'open', generation: 1 };
+  const parts = {
+    settings: { requestDeadlineMs: loadConfig({}, {}).requestDeadlineMs },
+    engine: { view: async () => ({ record }) },
+    backend: { sales: { snapshot: () => new Promise(() => {}) } },
+  };
+  const reads = new SaleReads({
+    readSale: (saleId: string) => publicSale(parts as unknown as Parameters<typeof publicSale>[0], saleId),
+    readDeadlineMs: parts.settings.requestDeadlineMs,
+    fault: () => {},
+  } as unknown as ConstructorParameters<typeof SaleReads>[0]);
+  const reply = new LiveSales(reads, new Listeners(1_000)).listen('web', viewOf(5), undefined);
+  replies.push(reply);
+  const sent: string[] = [];
+  const push = (piece: Uint8Array) => sent.push(String(piece)) > 0;
+  reply.begun({ push, finish: () => {} });
+  await vi.waitUntil(() => sent.filter((piece) => piece.includes('event: sale')).length > 1, {
+    timeout: 4_000,
+  });
+  expect(sent.at(-1)).toContain('"state":"open"');
+  expect(sent.at(-1)).not.toContain('remaining');
 });
