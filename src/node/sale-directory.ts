@@ -5,7 +5,8 @@
  * Changes arrive as messages, and messages can get lost. So every BOARD_POLL_MS the directory reads the epochs of the sales
  * that the board holds as sold out, which also confirms the board (board.ts). Every few polls it reads the backend's change
  * counter, and if that has changed, the epochs of all known sales. A writer may die between a change and raising the
- * counter; so once within ten seconds the epochs of all known sales are read in any case.
+ * counter; so once within ten seconds the epochs of all known sales are read in any case. An epoch that can't be read is read
+ * at the next poll.
  *
  * The directory remembers for a while which ids no sale has. It forgets that when the counter has changed: a sale may have
  * been created whose message was lost.
@@ -27,6 +28,8 @@ import { monotonicMs } from '../lib/monotonic.ts';
 const POLLS_PER_COUNTER = 3;
 /** The epochs of all known sales are read once in this many polls, even if the counter is unchanged. */
 const POLLS_PER_FULL = 120;
+/** They are also read after this time, because polls may be slow: ten seconds, less the time of a poll. */
+const FULL_MS = 9_900;
 /** How long the directory remembers that no sale has an id. */
 const UNKNOWN_TTL_MS = 1_000;
 const REMEMBERED_UNKNOWN = 10_000;
@@ -53,8 +56,14 @@ export class SaleDirectory implements Directory {
   readonly #slots: BoardSlots;
   #changesHeard = 0;
   #polls = 0;
-  /** The backend's change counter, read before the epochs of all known sales were last read. */
+  /** The backend's change counter. When it changes, the epochs of all known sales are due. */
   #changeCounter: string | undefined;
+  /** Sales whose epochs are to be read, also if the board does not hold them as sold out. A reading that fails leaves them here. */
+  readonly #due = new Set<string>();
+  /** When all known sales were due last. */
+  #allDueMs = monotonicMs();
+  /** Sales that were due, and that the backend does not have. */
+  readonly #missing: string[] = [];
   #isCheckingMissing = false;
   #timer: NodeJS.Timeout | undefined;
   #unsubscribe: (() => Promise<void>) | undefined;
@@ -180,6 +189,7 @@ export class SaleDirectory implements Directory {
     const { id } = record.sale;
     this.#views.delete(id);
     this.#readEpochs.delete(id);
+    this.#due.delete(id);
     const told = this.#tellAll((listener) => listener.gone(id));
     this.#slots.release(slot, told);
   }
@@ -208,35 +218,52 @@ export class SaleDirectory implements Directory {
 
   async #poll(): Promise<void> {
     const poll = this.#polls++;
-    const counter =
-      poll % POLLS_PER_COUNTER === 0 ? await this.#backend.sales.changeCounter() : this.#changeCounter;
-    const hasChanged = counter !== this.#changeCounter;
-    if (hasChanged) {
-      // Reads under way may have missed the change.
-      this.#changesHeard++;
-      this.#unknown.clear();
-      this.#reading.clear();
-    }
-    const isFull = hasChanged || poll % POLLS_PER_FULL === 0;
-    const views = [...this.#views.values()].filter((view) => isFull || this.#board.isClosed(view.slot));
+    if (poll % POLLS_PER_FULL === 0 || monotonicMs() - this.#allDueMs >= FULL_MS) this.#allAreDue();
+    if (poll % POLLS_PER_COUNTER === 0) await this.#readCounter();
+    const views = [...this.#views.values()].filter(
+      ({ record, slot }) => this.#due.has(record.sale.id) || this.#board.isClosed(slot),
+    );
+    await this.#readVersions(views.map(({ record }) => record.sale.id));
+    void this.#checkMissing(this.#missing.splice(0));
+  }
+
+  async #readCounter(): Promise<void> {
+    const counter = await this.#backend.sales.changeCounter();
+    if (counter === this.#changeCounter) return;
+    this.#changeCounter = counter;
+    // Reads under way may have missed the change.
+    this.#changesHeard++;
+    this.#unknown.clear();
+    this.#reading.clear();
+    this.#allAreDue();
+  }
+
+  #allAreDue(): void {
+    this.#allDueMs = monotonicMs();
+    for (const saleId of this.#views.keys()) this.#due.add(saleId);
+  }
+
+  async #readVersions(saleIds: readonly string[]): Promise<void> {
     const askedAtMs = monotonicMs();
-    const saleIds = views.map((view) => view.record.sale.id);
-    const versions = await this.#backend.sales.versions(saleIds);
-    const missing: string[] = [];
+    const due = new Set(saleIds.filter((saleId) => this.#due.delete(saleId)));
+    let versions: readonly (SaleVersion | undefined)[];
+    try {
+      versions = await this.#backend.sales.versions(saleIds);
+    } catch (error) {
+      for (const saleId of due) this.#due.add(saleId);
+      throw error;
+    }
     for (const [i, saleId] of saleIds.entries()) {
       const version = versions[i];
       // Read again: meanwhile the slot from before may have been given to another sale.
       const view = this.#views.get(saleId);
       if (!view) continue;
-      if (!version) missing.push(saleId);
-      else {
+      if (version) {
         if (version.generation === view.record.generation)
           this.#board.learn(view.slot, version.epoch, askedAtMs);
         if (this.#hasChanged(view.record, version)) void this.#read(saleId).catch(() => {});
-      }
+      } else if (due.has(saleId)) this.#missing.push(saleId);
     }
-    if (isFull) void this.#checkMissing(missing);
-    this.#changeCounter = counter;
   }
 
   /**

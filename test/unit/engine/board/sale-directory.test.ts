@@ -1,10 +1,11 @@
-/** The directory, which keeps a node's board up to date: its reaction to a lost connection. */
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+/** The directory, which keeps a node's board up to date: its reaction to a lost connection, and when it reads which epochs. */
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { Board } from '../../../../src/engine/board/board.ts';
-import type { Backend, BackendEvents } from '../../../../src/engine/contract.ts';
+import type { Backend, BackendEvents, SaleVersion } from '../../../../src/engine/contract.ts';
+import { BOARD_POLL_MS } from '../../../../src/engine/limits.ts';
 import { monotonicMs } from '../../../../src/lib/monotonic.ts';
 import { SaleDirectory } from '../../../../src/node/sale-directory.ts';
-import { freezeTime } from '../../../support/engine/frozen-time.ts';
+import { elapse, freezeTime } from '../../../support/engine/frozen-time.ts';
 import { aSale } from '../../../support/shop/sales.ts';
 
 const EPOCH = 3;
@@ -15,12 +16,20 @@ let directory: SaleDirectory;
 let reads: number;
 /** What a read waits for. */
 let answers: Promise<void>;
+/** Gives the epochs of sales. */
+let versions: (saleIds: readonly string[]) => Promise<readonly SaleVersion[]>;
+/** Gives the counter of changes. */
+let changeCounter: () => Promise<string>;
+const VERSION: SaleVersion = { epoch: EPOCH, generation: 1, state: 'open' };
 
 beforeEach(async () => {
   freezeTime();
   board = new Board(4);
   reads = 0;
   answers = Promise.resolve();
+  // Without it, there are no polls.
+  changeCounter = () => Promise.reject(new Error('the connection broke'));
+  versions = async (saleIds) => saleIds.map(() => VERSION);
   const backend = {
     sales: {
       read: async (id: string) => {
@@ -28,6 +37,8 @@ beforeEach(async () => {
         await answers;
         return { sale: aSale({ id }), state: 'open', generation: 1, epoch: EPOCH };
       },
+      versions: (saleIds: readonly string[]) => versions(saleIds),
+      changeCounter: () => changeCounter(),
     },
     takes: { hint() {} },
     subscribe: async (added: BackendEvents) => {
@@ -72,4 +83,47 @@ test('the end of a read leaves alone the one that a change has begun meanwhile',
   expect(reads).toBe(2);
   gates[1]!();
   expect(await third).toBe(await second);
+});
+
+/** Lets the directory poll. */
+async function polls(count: number): Promise<void> {
+  for (let i = 0; i < count; i++) await elapse(BOARD_POLL_MS);
+}
+
+describe('the epochs of all sales, also of those that are not sold out,', () => {
+  let readings: number;
+  let fails: boolean;
+  beforeEach(async () => {
+    [readings, fails] = [0, false];
+    changeCounter = async () => '0';
+    versions = async (saleIds) => {
+      if (saleIds.length === 0) return [];
+      readings++;
+      if (fails) throw new Error('the connection broke');
+      return saleIds.map(() => VERSION);
+    };
+    await directory.lookup('sale-a');
+    await polls(1);
+    expect(readings).toBe(1);
+  });
+
+  test('are read again at the next poll if that fails, and then not for ten seconds', async () => {
+    await polls(119);
+    expect(readings).toBe(1);
+    fails = true;
+    await polls(1);
+    expect(readings).toBe(2);
+    fails = false;
+    await polls(110);
+    expect(readings).toBe(3);
+  });
+
+  test('are read after ten seconds although the polls are slow', async () => {
+    changeCounter = async () => {
+      await new Promise((resolve) => setTimeout(resolve, 400));
+      return '0';
+    };
+    await polls(10_600 / BOARD_POLL_MS);
+    expect(readings).toBe(2);
+  });
 });
