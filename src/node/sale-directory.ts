@@ -8,6 +8,8 @@
  * counter; so once within ten seconds the epochs of all known sales are read in any case. An epoch that can't be read is read
  * at the next poll.
  *
+ * On a cluster, each sale is asked for alone, and a poll waits only for a moment: the server of one sale may hang.
+ *
  * The directory remembers for a while which ids no sale has. It forgets that when the counter has changed: a sale may have
  * been created whose message was lost.
  *
@@ -23,6 +25,7 @@ import type { Backend, SaleRecord, SaleVersion } from '../engine/contract.ts';
 import { Busy, NotExecuted } from '../engine/errors.ts';
 import { BOARD_POLL_MS, SALE_ID_PATTERN } from '../engine/limits.ts';
 import { monotonicMs } from '../lib/monotonic.ts';
+import { withTimeout } from '../lib/with-timeout.ts';
 
 /** The change counter is read once in this many polls, which is within BOARD_REPAIR_MS. */
 const POLLS_PER_COUNTER = 3;
@@ -30,6 +33,11 @@ const POLLS_PER_COUNTER = 3;
 const POLLS_PER_FULL = 120;
 /** They are also read after this time, because polls may be slow: ten seconds, less the time of a poll. */
 const FULL_MS = 9_900;
+/**
+ * How long a poll waits for the counter, and for the epochs, if they are on several servers. With both of these times, the board is
+ * still confirmed within BOARD_REPAIR_MS.
+ */
+const SPREAD_MS = BOARD_POLL_MS / 2;
 /** How long the directory remembers that no sale has an id. */
 const UNKNOWN_TTL_MS = 1_000;
 const REMEMBERED_UNKNOWN = 10_000;
@@ -60,6 +68,10 @@ export class SaleDirectory implements Directory {
   #changeCounter: string | undefined;
   /** Sales whose epochs are to be read, also if the board does not hold them as sold out. A reading that fails leaves them here. */
   readonly #due = new Set<string>();
+  /** Sales whose epochs are being read. A server that hangs is not asked again and again. */
+  readonly #asking = new Set<string>();
+  /** Whether the change counter is being read. */
+  #isCounting = false;
   /** When all known sales were due last. */
   #allDueMs = monotonicMs();
   /** Sales that were due, and that the backend does not have. */
@@ -219,16 +231,31 @@ export class SaleDirectory implements Directory {
   async #poll(): Promise<void> {
     const poll = this.#polls++;
     if (poll % POLLS_PER_FULL === 0 || monotonicMs() - this.#allDueMs >= FULL_MS) this.#allAreDue();
-    if (poll % POLLS_PER_COUNTER === 0) await this.#readCounter();
-    const views = [...this.#views.values()].filter(
-      ({ record, slot }) => this.#due.has(record.sale.id) || this.#board.isClosed(slot),
-    );
-    await this.#readVersions(views.map(({ record }) => record.sale.id));
+    if (poll % POLLS_PER_COUNTER === 0 && !this.#isCounting) await this.#briefly(this.#readCounter());
+    const saleIds: string[] = [];
+    for (const [saleId, { slot }] of this.#views)
+      if ((this.#due.has(saleId) || this.#board.isClosed(slot)) && !this.#asking.has(saleId))
+        saleIds.push(saleId);
+    const reading = this.#backend.isSpread
+      ? Promise.allSettled(saleIds.map((saleId) => this.#readVersions([saleId])))
+      : this.#readVersions(saleIds);
+    await this.#briefly(reading);
     void this.#checkMissing(this.#missing.splice(0));
   }
 
+  /** Of several servers, one that hangs must not keep the board from being confirmed by the others. What it answers later counts. */
+  #briefly(work: Promise<unknown>): Promise<unknown> {
+    return this.#backend.isSpread ? withTimeout(SPREAD_MS, work).catch(() => {}) : work;
+  }
+
   async #readCounter(): Promise<void> {
-    const counter = await this.#backend.sales.changeCounter();
+    let counter: string;
+    this.#isCounting = true;
+    try {
+      counter = await this.#backend.sales.changeCounter();
+    } finally {
+      this.#isCounting = false;
+    }
     if (counter === this.#changeCounter) return;
     this.#changeCounter = counter;
     // Reads under way may have missed the change.
@@ -247,11 +274,14 @@ export class SaleDirectory implements Directory {
     const askedAtMs = monotonicMs();
     const due = new Set(saleIds.filter((saleId) => this.#due.delete(saleId)));
     let versions: readonly (SaleVersion | undefined)[];
+    for (const saleId of saleIds) this.#asking.add(saleId);
     try {
       versions = await this.#backend.sales.versions(saleIds);
     } catch (error) {
       for (const saleId of due) this.#due.add(saleId);
       throw error;
+    } finally {
+      for (const saleId of saleIds) this.#asking.delete(saleId);
     }
     for (const [i, saleId] of saleIds.entries()) {
       const version = versions[i];

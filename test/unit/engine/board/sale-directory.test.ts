@@ -6,6 +6,7 @@ import { BOARD_POLL_MS } from '../../../../src/engine/limits.ts';
 import { monotonicMs } from '../../../../src/lib/monotonic.ts';
 import { SaleDirectory } from '../../../../src/node/sale-directory.ts';
 import { elapse, freezeTime } from '../../../support/engine/frozen-time.ts';
+import { gate } from '../../../support/gate.ts';
 import { aSale } from '../../../support/shop/sales.ts';
 
 const EPOCH = 3;
@@ -20,6 +21,7 @@ let answers: Promise<void>;
 let versions: (saleIds: readonly string[]) => Promise<readonly SaleVersion[]>;
 /** Gives the counter of changes. */
 let changeCounter: () => Promise<string>;
+let isSpread: boolean;
 const VERSION: SaleVersion = { epoch: EPOCH, generation: 1, state: 'open' };
 
 beforeEach(async () => {
@@ -30,7 +32,11 @@ beforeEach(async () => {
   // Without it, there are no polls.
   changeCounter = () => Promise.reject(new Error('the connection broke'));
   versions = async (saleIds) => saleIds.map(() => VERSION);
+  isSpread = false;
   const backend = {
+    get isSpread() {
+      return isSpread;
+    },
     sales: {
       read: async (id: string) => {
         reads++;
@@ -125,5 +131,69 @@ describe('the epochs of all sales, also of those that are not sold out,', () => 
     };
     await polls(10_600 / BOARD_POLL_MS);
     expect(readings).toBe(2);
+  });
+});
+
+describe('in a cluster of which a server', () => {
+  const STEP_MS = 10;
+  /** @returns what the board has told of the sale in this time */
+  async function watched(slot: number, ms: number) {
+    const seen = new Set<boolean>();
+    for (let passed = 0; passed < ms; passed += STEP_MS) {
+      await elapse(STEP_MS);
+      seen.add(board.isSoldOut(slot));
+    }
+    return [...seen];
+  }
+
+  test.each([
+    ['hangs', 'stuck', false],
+    ['hangs, one with the counter', 'stuck', true],
+    ['can’t be reached', 'refused', true],
+  ] as const)('%s, the board is confirmed by the others', async (_, other, hasCounter) => {
+    isSpread = true;
+    changeCounter = async () => '0';
+    const asked: string[] = [];
+    const { open: thaw, opened: thawed } = gate();
+    const fine = (await directory.lookup('fine'))!.slot;
+    const away = (await directory.lookup(other))!.slot;
+    await polls(2);
+    for (const slot of [fine, away]) board.close(slot, EPOCH, monotonicMs());
+    let isAway = true;
+    versions = async (saleIds) => {
+      asked.push(...saleIds);
+      if (!isAway || !saleIds.includes(other)) return saleIds.map(() => VERSION);
+      if (other === 'refused') throw new Error('connection refused');
+      await thawed;
+      return [VERSION];
+    };
+    if (hasCounter)
+      changeCounter = async () => {
+        if (isAway) await thawed;
+        return '0';
+      };
+    expect(await watched(fine, 3_000)).toEqual([true]);
+    expect(board.isSoldOut(away)).toBe(false);
+    if (other === 'stuck') expect(asked.filter((saleId) => saleId === other)).toHaveLength(1);
+    isAway = false;
+    thaw();
+    await polls(4);
+    expect(await watched(away, 1_000)).toEqual([true]);
+  });
+
+  test('hangs, what its sales have become is learned when it answers', async () => {
+    isSpread = true;
+    changeCounter = async () => '0';
+    const { open: thaw, opened: thawed } = gate();
+    await directory.lookup('stuck');
+    versions = async () => {
+      await thawed;
+      return [{ ...VERSION, epoch: EPOCH + 1 }];
+    };
+    await polls(10);
+    const before = reads;
+    thaw();
+    await polls(1);
+    expect(reads).toBe(before + 1);
   });
 });
