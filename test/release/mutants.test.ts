@@ -20,7 +20,7 @@ const FOLDERS = ['src/locks', 'src/engine/redis/lua', 'src/postgres/migrations']
 
 const UNIT_TEST = `
 import { expect, test } from 'vitest';
-import { lockKeys } from '../../src/locks/lock-keys.ts';
+import { lockKeys } from '../../../src/locks/lock-keys.ts';
 test('a lock has a name', () => {
   expect(() => lockKeys('')).toThrow();
   expect(lockKeys('a').lock).toBe('{a}');
@@ -44,7 +44,7 @@ test('a lock is released once', async () => {
 });
 test('nothing expires where nothing is', async () => {
   const db = openDatabase({ url: await freshDatabase(), maxConnections: 1 });
-  const { rows } = await db.raw('SELECT order_ids::text FROM stockade_expire_orders(10)');
+  const { rows } = await db.raw("SELECT order_ids::text FROM stockade_expire_given('{}', 's', 10)");
   expect(rows).toEqual([{ order_ids: '{}' }]);
   await db.destroy();
 });
@@ -84,7 +84,7 @@ it('kills mutants that tests notice, and names the others', { timeout: TIMEOUT_M
   const killed = [
     mutantIn('src/locks/lock-keys.ts', 'ConditionalExpression', "name === ''"),
     mutantIn(release, 'ConditionNegated', ''),
-    mutantIn('src/postgres/migrations/024-queue-aftermath.sql', 'StatementDropped', "order_ids := '{}'"),
+    mutantIn('src/postgres/migrations/031-expiry-beside-locks.sql', 'StatementDropped', "order_ids := '{}'"),
   ];
   // The type of the reply says that it never is this text.
   const invalid = mutantIn('src/locks/lock-scripts.ts', 'StringLiteral', 'refused');
