@@ -71,7 +71,10 @@ async function measure(
   saleId: string,
   { config, plan, token, nodes, victims, signal }: Scene,
 ): Promise<Rush> {
-  const watch = new Watch(watchedNodes(config, nodes, victims), saleId, config.redisUrl);
+  const own = [...nodes, ...victims.map(({ node }) => node)];
+  // The metrics of one of the shop's nodes are of use only if the crowd goes there.
+  const watched = [...(nodes.length > 0 ? [] : shopsNode(config)), ...own.map(watchedNode)];
+  const watch = new Watch(watched, saleId, config.redisUrl);
   const end = new AbortController();
   let watching: Promise<void> | undefined;
   const served = nodes.length > 0 ? nodes.map(({ publicUrl }) => publicUrl) : plan.urls;
@@ -98,7 +101,6 @@ async function measure(
     await watch.look();
     const faults = (await Promise.all(strikes)).filter((fault) => fault !== undefined);
     const rush = await settle(operations, saleId, crowd, watch, signal);
-    const own = [...nodes, ...victims.map(({ node }) => node)];
     return { ...rush, faults, failures: own.flatMap((node) => node.failure() ?? []) };
   } finally {
     shown.end();
@@ -108,14 +110,16 @@ async function measure(
   }
 }
 
-function watchedNodes(config: Config, nodes: readonly OwnNode[], victims: readonly Victim[]): WatchedNode[] {
-  const own = [...nodes, ...victims.map(({ node }) => node)];
-  const watched = own.map(({ publicUrl, opsUrl, opsToken }) => ({ name: publicUrl, opsUrl, opsToken }));
-  if (nodes.length > 0) return watched;
+const watchedNode = ({ publicUrl, opsUrl, opsToken }: OwnNode): WatchedNode => ({
+  ...{ name: publicUrl, opsUrl, opsToken },
+});
+
+/** That of OPS_URL, if there is one. */
+function shopsNode(config: Config): WatchedNode[] {
   const opsToken = findOpsToken(config);
-  return config.opsUrl && opsToken !== undefined
-    ? [{ name: opsUrlOf(config), opsUrl: opsUrlOf(config), opsToken }, ...watched]
-    : watched;
+  if (!config.opsUrl || opsToken === undefined) return [];
+  const opsUrl = opsUrlOf(config);
+  return [{ name: opsUrl, opsUrl, opsToken }];
 }
 
 /** Waits until every order that an answer named is in Postgres and the accounts agree, and compares. */

@@ -5,8 +5,8 @@ import { whole } from '../../../config/values/schemas.ts';
 import { withoutSecrets } from '../../../config/values/secret.ts';
 import { InvalidInput } from '../../../engine/errors.ts';
 import { YES_OPTION } from '../../command/confirm.ts';
-import { ARRIVALS, type Crowding } from './arrivals.ts';
-import { leastSecondsFor } from './fault.ts';
+import { ARRIVALS, type Arrivals, type Crowding } from './arrivals.ts';
+import { type FaultKind, leastSecondsFor } from './fault.ts';
 
 export interface Plan extends Crowding {
   readonly stock: number;
@@ -22,7 +22,7 @@ export interface Plan extends Crowding {
   readonly report: string | undefined;
   readonly yes: boolean;
   /** Each hurts one node more, which is started for it. */
-  readonly faults: readonly ('kill-node' | 'cut-redis')[];
+  readonly faults: readonly FaultKind[];
   /** Whether there may be faults while the shop sells on these stores. */
   readonly besideOpenSales: boolean;
 }
@@ -93,18 +93,7 @@ export function planFrom(options: Readonly<Record<string, unknown>>): Plan {
     ...(others.rate * seconds > MAX_REQUESTS
       ? [{ field: '--rate', problem: `times --for must be at most ${MAX_REQUESTS} requests` }]
       : []),
-    ...kinds.flatMap((kind) => {
-      const least = leastSecondsFor(kind, others.arrivals);
-      const with_ = `--${kind} and --arrivals ${others.arrivals}`;
-      return seconds >= least
-        ? []
-        : [
-            {
-              field: '--for',
-              problem: `must be at least ${least} with ${with_}, so that the time after the fault is judged too`,
-            },
-          ];
-    }),
+    ...kinds.flatMap((kind) => tooShortFor(kind, others.arrivals, seconds)),
     ...(urls.length > 0 && nodes !== undefined
       ? [{ field: '--nodes', problem: 'starts nodes, and --url uses those that run: choose one of them' }]
       : []),
@@ -116,6 +105,13 @@ export function planFrom(options: Readonly<Record<string, unknown>>): Plan {
     urls: urls.map((text) => text.replace(/\/$/, '')),
     nodes: urls.length > 0 ? 0 : (nodes ?? DEFAULTS.nodes),
   };
+}
+
+function tooShortFor(kind: FaultKind, arrivals: Arrivals, seconds: number) {
+  const least = leastSecondsFor(kind, arrivals);
+  if (seconds >= least) return [];
+  const needed = `must be at least ${least} with --${kind} and --arrivals ${arrivals}`;
+  return [{ field: '--for', problem: `${needed}, so that the time after the fault is judged too` }];
 }
 
 function faultOf(
