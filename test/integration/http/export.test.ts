@@ -188,6 +188,7 @@ describe.each(HTTP_SERVERS)('over %s', (kind) => {
         if (soFar.includes('buyer-5000')) arrived.open();
       });
       expect(broken).toMatchObject({ code: 'ECONNRESET' });
+      expect(text).toContain('buyer-5000');
       expect(text).not.toContain('"end"');
       expect(faults).toMatchObject([{ message: 'Postgres is gone' }]);
     },
