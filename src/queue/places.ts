@@ -12,7 +12,7 @@ import { type Database, rows } from '../postgres/database.ts';
 import { despiteDeadlocks } from '../postgres/deadlock.ts';
 import { LIVE } from '../postgres/live-orders.ts';
 import type { LeftReason, Place, PlaceState, PlaceWish } from './place.ts';
-import { IS_ABSENT, MARK_GIVEN } from './presence.ts';
+import { IS_ABSENT } from './presence.ts';
 import { IS_SAME_QUEUE, type ReadQueue, sameQueue } from './queue-state.ts';
 
 interface RawPlace {
@@ -28,9 +28,11 @@ interface RawPlace {
   is_over?: boolean;
 }
 
-const COLUMNS = `p.sale_id, p.number::text, p.buyer_id, p.quantity, p.state, p.reason, p.order_id::text,
+/** Of places that wait or have an offer. Each column of a row costs time, and places are given by the ten thousand. */
+const LIVE_COLUMNS = `p.number::text, p.buyer_id, p.quantity, p.state, p.order_id::text,
   CASE p.state WHEN 'offered' THEN (SELECT o.expires_at FROM orders o WHERE o.order_id = p.order_id) END AS offered_until,
   CASE p.state WHEN 'offered' THEN (SELECT o.quantity FROM orders o WHERE o.order_id = p.order_id) END AS offered_units`;
+const COLUMNS = `p.sale_id, p.reason, ${LIVE_COLUMNS}`;
 
 /**
  * After the end of the window an offer may still be committed by a transaction that had looked at the clock just before it. None takes
@@ -67,19 +69,17 @@ export async function givePlaces(
   wishes: readonly PlaceWish[],
 ): Promise<Map<string, Place>> {
   const found = await despiteDeadlocks(() =>
-    rows<RawPlace>(
+    rows<Omit<RawPlace, 'sale_id' | 'reason'>>(
       db,
-      `WITH given AS (SELECT * FROM stockade_give_places(?, ?::text[], ?::integer[])), heard AS (${MARK_GIVEN})
-       SELECT ${COLUMNS} FROM given p`,
+      `SELECT ${LIVE_COLUMNS} FROM stockade_give_places(?, ?::text[], ?::integer[]) p`,
       [
         saleId,
         texts(wishes.map(({ buyerId }) => buyerId)),
         numbers(wishes.map(({ quantity }) => quantity)),
-        saleId,
       ],
     ),
   );
-  return new Map(found.map((row) => [row.buyer_id, placeOf(row)]));
+  return new Map(found.map((row) => [row.buyer_id, placeOf({ ...row, sale_id: saleId, reason: null })]));
 }
 
 /** The buyer's place that waits or has an offer; without one, the newest of those that have ended. */

@@ -10,7 +10,7 @@
 import { texts } from '../postgres/array-literal.ts';
 import { type Database, rows } from '../postgres/database.ts';
 
-/** Places in one row. As in migrations/023-queue.sql. */
+/** Places in one row. As in migrations/023-queue.sql and 035-places-at-once.sql. */
 export const PAGE_PLACES = 4_096;
 /** The period of the row that is the mark. */
 const MARK = -1;
@@ -101,19 +101,6 @@ export async function markPresent(
     ],
   );
 }
-
-/**
- * As SQL: sets the bits of the new places of `given`, rows of `places`, in the transaction that gives them. The head may look at a place
- * before its node has written what it has heard. Binding: the sale.
- */
-export const MARK_GIVEN = `INSERT INTO queue_presence (sale_id, period, page, present)
-  SELECT s.id, ${periodOf('s.presence_seconds')}, n.page, n.bits
-    FROM sales s CROSS JOIN (
-      SELECT (number - 1) / ${PAGE_PLACES} AS page,
-        bit_or(set_bit(0::bit(${PAGE_PLACES}), ((number - 1) % ${PAGE_PLACES})::integer, 1)) AS bits
-      FROM given WHERE given_at = now() GROUP BY 1) AS n
-    WHERE s.id = ? AND s.presence_seconds > 0 ORDER BY n.page
-  ON CONFLICT (sale_id, period, page) DO UPDATE SET present = queue_presence.present | excluded.present`;
 
 /** Clears the bit of a place whose buyer has left. */
 export async function markAbsent(db: Database, saleId: string, number: number): Promise<void> {

@@ -75,8 +75,8 @@ class PlaceLane {
   readonly #parts: PlaceLanesParts;
   readonly #turns: TickScheduler;
   readonly #emptied: () => void;
-  /** By buyer, in the order in which they came. */
-  readonly #waiting = new Map<string, Waiting>();
+  /** By buyer, in the order in which they came. A map from which items were deleted one by one keeps them (lib/linked-list.ts). */
+  #waiting = new Map<string, Waiting>();
   #isRunning = false;
 
   /** @param emptied called when nobody waits, and nothing is under way */
@@ -118,13 +118,14 @@ class PlaceLane {
     const batch: Waiting[] = [];
     const oldest = monotonicMs() - this.#parts.deadlineMs;
     const maxBatch = this.#batchSize();
+    const later = new Map<string, Waiting>();
     for (const [buyerId, waiting] of this.#waiting) {
-      if (batch.length === maxBatch) break;
-      this.#waiting.delete(buyerId);
+      if (batch.length === maxBatch) later.set(buyerId, waiting);
       // Nobody waits for the answer any more.
-      if (waiting.since < oldest) waiting.fail(new StockadeError('timed_out', 'no place in time'));
+      else if (waiting.since < oldest) waiting.fail(new StockadeError('timed_out', 'no place in time'));
       else batch.push(waiting);
     }
+    this.#waiting = later;
     return batch;
   }
 

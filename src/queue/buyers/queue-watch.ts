@@ -60,8 +60,10 @@ export class QueueWatch {
   readonly #parts: QueueWatchParts;
   readonly #rounds: Rounds;
   readonly #rate = new OfferRate();
-  /** By place: when its buyer was heard of. Those that are not written yet. */
-  readonly #heard = new Map<number, number>();
+  /** By place: when its buyer was heard of, since the marks were written last. */
+  #heard = new Map<number, number>();
+  /** The same of those whose marks are being written, or could not be written. */
+  #unwritten = new Map<number, number>();
   #picture: Picture | undefined;
   /** The order of the draw with this hash. The sale may be deleted and made again. */
   #drawn: { readonly entriesHash: string; readonly line: DrawnLine } | undefined;
@@ -107,6 +109,7 @@ export class QueueWatch {
   /** The buyer of this place has left. */
   gone(number: number): void {
     this.#heard.delete(number);
+    this.#unwritten.delete(number);
   }
 
   /** Whether the place may not wait any more. To be called after `ready`. */
@@ -149,7 +152,7 @@ export class QueueWatch {
   }
 
   async #round(): Promise<boolean> {
-    if (monotonicMs() - this.#askedAt > IDLE_MS && this.#heard.size === 0) {
+    if (monotonicMs() - this.#askedAt > IDLE_MS && this.#heard.size + this.#unwritten.size === 0) {
       this.#parts.forgotten();
       return false;
     }
@@ -165,20 +168,23 @@ export class QueueWatch {
 
   async #writeMarks(): Promise<void> {
     const { presenceSeconds } = this.#settings;
-    if (presenceSeconds === 0) this.#heard.clear();
-    if (this.#heard.size === 0) return;
-    const heard = [...this.#heard];
-    const numbers = heard.map(([number]) => number);
+    // Whoever is heard of from now on is written again next time: a new period may have begun.
+    const heard = this.#heard;
+    this.#heard = new Map();
+    for (const [number, at] of this.#unwritten) if (!heard.has(number)) heard.set(number, at);
+    this.#unwritten = heard;
+    if (presenceSeconds === 0) heard.clear();
+    if (heard.size === 0) return;
     try {
-      await markPresent(this.#parts.db, this.record.sale.id, presenceSeconds, numbers);
+      await markPresent(this.#parts.db, this.record.sale.id, presenceSeconds, heard.keys());
     } catch (error) {
       // Those who have not asked for a whole period are absent, and are not to count as present when Postgres is back.
       const since = monotonicMs() - presenceSeconds * 1_000;
-      for (const [number, at] of this.#heard) if (at < since) this.#heard.delete(number);
+      for (const [number, at] of heard) if (at < since) heard.delete(number);
       throw error;
     }
-    // Those who were heard of meanwhile are written again: a new period may have begun.
-    for (const [number, at] of heard) if (this.#heard.get(number) === at) this.#heard.delete(number);
+    // A write that took too long may end after the next one has begun, which has all of its places.
+    if (this.#unwritten === heard) this.#unwritten = new Map();
   }
 
   async #read(): Promise<void> {

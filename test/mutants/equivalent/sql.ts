@@ -3,30 +3,43 @@ import type { Equivalent } from '../equivalent.ts';
 
 const QUEUE = 'src/postgres/migrations/023-queue.sql';
 const BATCH = 'src/postgres/migrations/025-many-sales.sql';
+const PLACES = 'src/postgres/migrations/035-places-at-once.sql';
 
 export const SQL: readonly Equivalent[] = [
   {
-    file: QUEUE,
-    line: 110,
+    file: PLACES,
+    line: 18,
     mutator: 'OrderDropped',
     original: 'ORDER BY n.at',
     replacement: '',
     why: 'LATERAL with LIMIT is a nested loop, which keeps the order of the list that comes first',
   },
   {
-    file: QUEUE,
-    line: 115,
+    file: PLACES,
+    line: 23,
     mutator: 'OrderDropped',
     original: 'ORDER BY n.at',
     replacement: '',
-    why: 'as in line 110',
+    why: 'as in line 18',
   },
-  ...[113, 124].map(
+  {
+    file: PLACES,
+    line: 36,
+    mutator: 'OrderDropped',
+    original: 'ORDER BY page',
+    replacement: '',
+    why: 'as in line 18',
+  },
+  ...[21, 45].map(
     (line): Equivalent => ({
-      ...{ file: QUEUE, line, mutator: 'NumberShifted', original: '1', replacement: '2' },
+      ...{ file: PLACES, line, mutator: 'NumberShifted', original: '1', replacement: '2' },
       why: 'by a unique index a buyer has one such place at most: the limit is there for the plan',
     }),
   ),
+  {
+    ...{ file: PLACES, line: 41, mutator: 'ComparisonShifted', original: '<', replacement: '<=' },
+    why: 'if all places are new, none has a number up to the last one before',
+  },
   {
     ...{ file: QUEUE, line: 169, mutator: 'NumberShifted', original: '1', replacement: '2' },
     why: 'two attempts are enough: the first locks the place if that has got an offer meanwhile',

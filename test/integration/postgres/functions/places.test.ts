@@ -39,7 +39,9 @@ describe('places', () => {
     place(number, buyer_id, { quantity, state: 'waiting', given_at: 0 });
   const had = (number: number, buyer_id: string, state = 'waiting') =>
     place(number, buyer_id, { quantity: 1, state, given_at: -600 });
-  const shown = (rows: readonly Row[]) => rows.map((row) => ({ ...row, number: Number(row.number) }));
+  /** In the order of their numbers: the function promises none. */
+  const shown = (rows: readonly Row[]) =>
+    rows.map((row) => ({ ...row, number: Number(row.number) })).sort((a, b) => a.number - b.number);
 
   it('are given in the order of the buyers, beside those that they have', async () => {
     const { returned, written } = await ask([
@@ -50,8 +52,8 @@ describe('places', () => {
     ]);
     expect(shown(returned)).toEqual([
       had(4, 'anna'),
-      fresh(8, 'dora', 2),
       had(5, 'ben', 'offered'),
+      fresh(8, 'dora', 2),
       fresh(9, 'cleo'),
     ]);
     expect(written).toEqual({
@@ -74,7 +76,7 @@ describe('places', () => {
       sales,
     });
     const places = newcomers.slice(0, given).map((name, i) => fresh(8 + i, name));
-    expect(shown(returned)).toEqual([...places, had(7, 'zoe')]);
+    expect(shown(returned)).toEqual([had(7, 'zoe'), ...places]);
     const rows = places.map((one) => [`q ${one.number}`, one]);
     expect(written).toEqual(
       given === 0 ? {} : { queues: { q: { last_number: 7 + given } }, places: Object.fromEntries(rows) },
@@ -86,7 +88,7 @@ describe('places', () => {
       ['zoe', 1],
       ['anna', 2],
     ]);
-    expect(shown(returned)).toEqual([had(7, 'zoe'), had(4, 'anna')]);
+    expect(shown(returned)).toEqual([had(4, 'anna'), had(7, 'zoe')]);
     expect(written).toEqual({});
   });
 
@@ -129,6 +131,69 @@ describe('places', () => {
     await client.query("SELECT * FROM stockade_give_places('p', $1, $2)", [buyers, buyers.map(() => 1)]);
     // Each of them twice: to see who has none, and for the answer.
     expect((await rowsRead()) - before).toBeLessThan(3 * buyers.length);
+  });
+
+  describe('mark their buyers as present', () => {
+    const PAGE = 4096;
+    /** The numbers whose bits are set, by page. */
+    const marked = async () => {
+      const { rows } = await client.query<{ page: string; present: string; is_now: boolean }>(
+        `SELECT page, present::text, period = floor(extract(epoch FROM now()) / 60)::bigint AS is_now
+         FROM queue_presence WHERE sale_id = 'q' ORDER BY page`,
+      );
+      expect(rows.every((row) => row.is_now)).toBe(true);
+      return rows.map(({ page, present }) => [
+        Number(page),
+        [...present].flatMap((bit, at) => (bit === '1' ? [PAGE * Number(page) + at + 1] : [])),
+      ]);
+    };
+    const give = (buyers: readonly string[]) =>
+      client.query("SELECT * FROM stockade_give_places('q', $1, $2)", [buyers, buyers.map(() => 1)]);
+    const inSale = async (sale: Row, queue: Row) => {
+      await client.query('BEGIN');
+      onTestFinished(async () => {
+        await client.query('ROLLBACK');
+      });
+      await insert(client, {
+        sales: [{ id: 'q', queue: 'fifo', max_waiting: 1_000_000, ...sale }],
+        queues: [{ sale_id: 'q', ...queue }],
+      });
+    };
+
+    it.each<[number, string[], [number, number[]][]]>([
+      [0, ['anna', 'ben'], [[0, [1, 2]]]],
+      [PAGE - 1, ['anna'], [[0, [PAGE]]]],
+      [PAGE, ['anna'], [[1, [PAGE + 1]]]],
+      [
+        PAGE - 1,
+        ['anna', 'ben', 'cleo'],
+        [
+          [0, [PAGE]],
+          [1, [PAGE + 1, PAGE + 2]],
+        ],
+      ],
+    ])('behind %i places: %j', async (last_number, buyers, pages) => {
+      await inSale({}, { last_number });
+      await give(buyers);
+      expect(await marked()).toEqual(pages);
+    });
+
+    it('beside those who are present already, over more than one page', async () => {
+      await inSale({}, { last_number: 10 });
+      await give(Array.from({ length: PAGE }, (_, i) => `buyer ${i}`));
+      await give(['anna', 'buyer 7']);
+      const numbers = (await marked()).flatMap(([, of]) => of);
+      expect(numbers).toEqual(Array.from({ length: PAGE + 1 }, (_, i) => 11 + i));
+    });
+
+    it('but only those who get a new place, and nobody if nobody is ever absent', async () => {
+      await inSale({ presence_seconds: 0 }, { last_number: 10 });
+      await give(['anna']);
+      expect(await marked()).toEqual([]);
+      await client.query("UPDATE sales SET presence_seconds = 60 WHERE id = 'q'");
+      await give(['anna']);
+      expect(await marked()).toEqual([]);
+    });
   });
 
   it('are given while the sale is paused', async () => {
