@@ -72,11 +72,7 @@ export async function givePlaces(
     rows<Omit<RawPlace, 'sale_id' | 'reason'>>(
       db,
       `SELECT ${LIVE_COLUMNS} FROM stockade_give_places(?, ?::text[], ?::integer[]) p`,
-      [
-        saleId,
-        texts(wishes.map(({ buyerId }) => buyerId)),
-        numbers(wishes.map(({ quantity }) => quantity)),
-      ],
+      [saleId, texts(wishes.map(({ buyerId }) => buyerId)), numbers(wishes.map(({ quantity }) => quantity))],
     ),
   );
   return new Map(found.map((row) => [row.buyer_id, placeOf({ ...row, sale_id: saleId, reason: null })]));
