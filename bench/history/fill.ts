@@ -49,9 +49,9 @@ async function insertSales(db: Database, sales: number, ordersPerSale: number): 
   const cancelled = Math.ceil(ordersPerSale / CANCELLED);
   await db.raw(
     `INSERT INTO sales (id, title, initial_stock, stock, segments, per_buyer_limit, starts_at, ends_at, state, generation,
-       metadata, created_at, live_orders)
+       metadata, created_at, live_orders, archived_at)
      SELECT 'ended-' || lpad(i::text, 6, '0'), 'Ended', ?::bigint, ?::bigint, 8, 1, at, at + interval '1 hour', 'closed', 1,
-       '{}', at, NULL
+       '{}', at, NULL, at + interval '2 hours'
      FROM (SELECT i, now() - interval '1 hour' * (?::integer + 1 - i) AS at FROM generate_series(1, ?::integer) AS i) AS s`,
     [ordersPerSale, cancelled, sales, sales],
   );

@@ -34,6 +34,14 @@ export const OPTIONS = {
     fallback: 20_000,
     tiny: 500,
   },
+  exported: {
+    flags: '--exported <n>',
+    description: 'orders of the larger one of two sales that are exported',
+    least: 1_000,
+    most: 100_000_000,
+    fallback: 10_000_000,
+    tiny: 5_000,
+  },
   rounds: {
     flags: '--rounds <n>',
     description: 'measurements of each operation in each shop, in turns; the cheapest is compared',

@@ -4,6 +4,7 @@ import { Teardown } from '../../src/lib/teardown.ts';
 import { rounded } from '../support/figures.ts';
 import { type Cost, cpuOf } from '../support/meter.ts';
 import { startStoreServers } from '../support/stores.ts';
+import { type Exported, measureExports } from './exports.ts';
 import { type Filled, fill } from './fill.ts';
 import { OPERATIONS, type Operation } from './operations.ts';
 import type { HistoryParameters } from './options.ts';
@@ -28,6 +29,7 @@ export interface Measured {
   readonly filled: Filled;
   readonly operations: readonly Compared[];
   readonly timed: TimedRoutes;
+  readonly exported: readonly Exported[];
 }
 
 /** @throws BenchFailure if an operation fails, or verify finds a difference */
@@ -44,7 +46,9 @@ export async function runAll(parameters: HistoryParameters): Promise<Measured> {
     for (const operation of OPERATIONS) {
       operations.push(await compare(operation, history, empty, parameters.rounds));
     }
-    return { filled, operations, timed: await timeRoutes(stores, history, parameters.rounds) };
+    const timed = await timeRoutes(stores, history, parameters.rounds);
+    const exported = await measureExports(stores, history, parameters.exported);
+    return { filled, operations, timed, exported };
   } finally {
     await teardown.release();
   }
@@ -73,7 +77,7 @@ async function compare(
     }
   }
   const [a, b] = [cheapest(costs.get(history)!), cheapest(costs.get(empty)!)];
-  const growth = rounded(a.cpu / b.cpu, 3);
+  const growth = a.cpu / b.cpu;
   note(`${operation.name}: ${a.cpu} ms with the history, ${b.cpu} ms without: ${growth.toFixed(2)}`);
   return { name: operation.name, history: a, empty: b, growth };
 }

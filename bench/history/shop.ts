@@ -74,7 +74,7 @@ export async function startSelling(
     await service.create({ id, stock: held + UNITS_LEFT, segments: SEGMENTS }, 'bench');
     await db.raw(
       `INSERT INTO orders (order_id, sale_id, buyer_id, quantity, one_per_buyer, status)
-       SELECT ?::bigint + n, ?, 'holder-' || lpad(n::text, 8, '0'), 1, true, 'paid' FROM generate_series(1, ?::integer) AS n`,
+       SELECT ?::bigint + n, ?, 'holder-' || lpad(n::text, 8, '0'), 1, true, CASE WHEN n % 2 = 0 THEN 'unpaid' ELSE 'paid' END FROM generate_series(1, ?::integer) AS n`,
       [String(SELLING_FROM + BigInt(number * held)), id, held],
     );
     await db.raw('UPDATE sales SET stock = stock - ?::integer, live_orders = ? WHERE id = ?', [

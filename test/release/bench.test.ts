@@ -200,6 +200,7 @@ describe('bench:history', () => {
       ...{ orders: 20_000, sales: 50, worstOperatorMs: positive, worstOperator: expect.any(String) },
       ...{ verifyGrowth: positive, recoverGrowth: positive, commitGrowth: positive, showGrowth: positive },
       ...{ resizeGrowth: positive, expiryGrowth: positive, worstCommandMs: positive },
+      exported: [500, 5_000].map((orders) => ({ orders, seconds: positive, peakMegabytes: positive })),
     });
   });
 });
