@@ -38,6 +38,27 @@ export interface Point {
   readonly postgres: number;
 }
 
+/** A load of `bench:latency`: so many purchases come in a second, however long the answers take. No cost was fitted to it. */
+export interface OpenPoint {
+  readonly perSecond: number;
+  readonly connections: number;
+  readonly segments: number;
+  /** Orders in a take and in a transaction, as measured. */
+  readonly take: number;
+  readonly transaction: number;
+  /** Microseconds of processor time for each purchase. */
+  readonly node: number;
+  readonly redis: number;
+  readonly postgres: number;
+}
+
+/** The loads of one run of `bench:latency`. */
+export interface OpenPoints {
+  readonly date: string;
+  readonly command: string;
+  readonly loads: readonly OpenPoint[];
+}
+
 /** A figure of measured.json with its source. */
 export interface Figure {
   readonly value: number;
@@ -51,6 +72,7 @@ export interface Measured {
   readonly command: string;
   readonly refusal: Readonly<Record<Program, number>>;
   readonly points: readonly Point[];
+  readonly open: OpenPoints;
   readonly figures: Readonly<Record<FigureName, Figure>>;
 }
 

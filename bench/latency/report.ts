@@ -1,11 +1,11 @@
 import { columns } from '../../src/cli/terminal/output.ts';
-import { count, rounded } from '../support/figures.ts';
+import { count, decimals, rounded } from '../support/figures.ts';
 import { type Machine, machineText } from '../support/machine.ts';
-import { median, quartiles } from '../support/median.ts';
+import { median, medianOf, quartiles } from '../support/median.ts';
 import { parametersText } from '../support/options.ts';
 import type { BenchResult } from '../support/run.ts';
 import { type LatencyParameters, OPTIONS } from './options.ts';
-import { type Latencies, type Latency, LOADS, type LoadName, type Round } from './rounds.ts';
+import { type Cost, type Latencies, type Latency, LOADS, type LoadName, type Round } from './rounds.ts';
 
 /** The promised limits. */
 const BARS: Readonly<Partial<Record<LoadName, { readonly figure: 'p50Ms' | 'p99Ms'; readonly ms: number }>>> =
@@ -13,6 +13,8 @@ const BARS: Readonly<Partial<Record<LoadName, { readonly figure: 'p50Ms' | 'p99M
     lone: { figure: 'p50Ms', ms: 5 },
     '30 %': { figure: 'p99Ms', ms: 10 },
   };
+const COSTS = ['take', 'transaction', 'node', 'redis', 'postgres'] as const satisfies (keyof Cost)[];
+const COST_HEAD = ['load', 'a take', 'a transaction', 'Node µs', 'Redis µs', 'Postgres µs'];
 const HEAD = ['load', 'committed/s', 'p50 ms', 'p99 ms', 'unsent', 'only inserts: p50 ms', 'p99 ms', 'bar'];
 
 export function report(
@@ -23,8 +25,14 @@ export function report(
   const capacity = median(rounds.map((round) => round.capacity));
   const of = (load: LoadName, figure: keyof Latency, server: keyof Latencies = 'node') =>
     rounds.map((round) => round.loads[load][server][figure]);
+  const costOf = (load: LoadName, part: keyof Cost) =>
+    medianOf(rounds, (round) => round.loads[load].node[part], 1);
+  const costs = LOADS.map((load) => [
+    nameOf(load),
+    ...COSTS.map((part) => decimals(costOf(load, part), part === 'transaction' ? 0 : 1)),
+  ]);
   const rows = LOADS.map((load) => [
-    load === 'lone' ? 'one buyer after the other' : `${load} of the full load`,
+    nameOf(load),
     count(median(of(load, 'perSecond'))),
     spreadText(of(load, 'p50Ms')),
     spreadText(of(load, 'p99Ms')),
@@ -44,6 +52,8 @@ export function report(
       align: ['left', 'right', 'right', 'right', 'right', 'right', 'right', 'left'],
     }),
     '',
+    columns(costs, { head: COST_HEAD, align: ['left', 'right', 'right', 'right', 'right', 'right'] }),
+    '',
     'All purchases were committed, and verify found every sale in order.',
   ];
   const latency = (load: LoadName, server: keyof Latencies) => ({
@@ -52,7 +62,11 @@ export function report(
     p99Ms: rounded(median(of(load, 'p99Ms', server)), 2),
     unsent: median(of(load, 'unsent', server)),
   });
-  const figures = (load: LoadName) => ({ ...latency(load, 'node'), inserting: latency(load, 'inserting') });
+  const figures = (load: LoadName) => ({
+    ...latency(load, 'node'),
+    cost: Object.fromEntries(COSTS.map((part) => [part, costOf(load, part)])),
+    inserting: latency(load, 'inserting'),
+  });
   const [lone, ten, thirty, sixty] = LOADS.map(figures);
   return {
     text: text.join('\n'),
@@ -64,6 +78,10 @@ export function report(
       machine,
     },
   };
+}
+
+function nameOf(load: LoadName): string {
+  return load === 'lone' ? 'one buyer after the other' : `${load} of the full load`;
 }
 
 function barText(load: LoadName, rounds: readonly Round[]): string | undefined {

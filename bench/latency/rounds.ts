@@ -11,11 +11,13 @@ import { note } from '../../src/cli/terminal/output.ts';
 import { Teardown } from '../../src/lib/teardown.ts';
 import { openDatabase } from '../../src/postgres/database.ts';
 import { freePort } from '../../test/support/servers/process/free-port.ts';
+import { measureCpu } from '../support/cpu-meter.ts';
 import { runCrowd } from '../support/crowd/crowd.ts';
 import type { StreamPlan } from '../support/crowd/stream.ts';
 import { Summary } from '../support/crowd/tally.ts';
 import { BenchFailure } from '../support/failure.ts';
 import { count } from '../support/figures.ts';
+import { meanBatch } from '../support/metrics-text.ts';
 import { NodeProgram } from '../support/node-program.ts';
 import { StockadeNode } from '../support/stockade-node.ts';
 import { checkpoint, NO_REWRITE_OF_AOF, type StoreServers, startStoreServers } from '../support/stores.ts';
@@ -45,9 +47,19 @@ export interface Latency {
   readonly unsent: number;
 }
 
+/** What a purchase costs. Processor time is in microseconds; `undefined` where the system does not report it. */
+export interface Cost {
+  /** Orders in a take and in a transaction, on average. */
+  readonly take: number | undefined;
+  readonly transaction: number | undefined;
+  readonly node: number | undefined;
+  readonly redis: number | undefined;
+  readonly postgres: number | undefined;
+}
+
 /** Of the node, and of a server that only inserts. */
 export interface Latencies {
-  readonly node: Latency;
+  readonly node: Latency & Cost;
   readonly inserting: Latency;
 }
 
@@ -109,7 +121,7 @@ async function measureRound(stage: Stage): Promise<Round> {
   for (const name of LOADS) {
     const perSecond = name === 'lone' ? undefined : capacity * SHARES[name];
     const node = await onNewSale(stage, idOf(name), (saleId) =>
-      belowIt(stage.node.publicUrl, stage, saleId, perSecond),
+      withCost(stage, () => belowIt(stage.node.publicUrl, stage, saleId, perSecond)),
     );
     note(`  ${name}: ${latencyText(node)}`);
     await checkpoint(stage.stores.postgres);
@@ -141,6 +153,30 @@ async function onNewSale<T>(
   await node.settled();
   await node.assertVerified(id);
   return result;
+}
+
+/** The cost of all purchases of the load, its warm-up included. */
+async function withCost({ node, stores }: Stage, load: () => Promise<Latency>): Promise<Latency & Cost> {
+  const before = await node.settled();
+  const used = measureCpu({
+    node: () => node.cpuSeconds(),
+    redis: () => stores.redis.cpuSeconds(),
+    postgres: () => stores.postgres.cpuSeconds(),
+  });
+  const latency = await load();
+  const cpu = used();
+  const after = await node.settled();
+  const orders = after.transactions.orders - before.transactions.orders;
+  const micros = (seconds: number | undefined) =>
+    seconds === undefined ? undefined : (seconds / orders) * 1e6;
+  return {
+    ...latency,
+    take: meanBatch(before.takes, after.takes),
+    transaction: meanBatch(before.transactions, after.transactions),
+    node: micros(cpu.node),
+    redis: micros(cpu.redis),
+    postgres: micros(cpu.postgres),
+  };
 }
 
 async function fullLoad({ node, parameters }: Stage, saleId: string): Promise<number> {

@@ -126,7 +126,14 @@ describe('bench:latency', () => {
   it('prints one object with the latencies of each load', async () => {
     const result = JSON.parse(await runTiny('latency'));
     const ofServer = { perSecond: positive, p50Ms: positive, p99Ms: positive, unsent: someOrNone };
-    const latency = { ...ofServer, inserting: ofServer };
+    const cost = {
+      take: positive,
+      transaction: positive,
+      node: positive,
+      redis: positive,
+      postgres: positive,
+    };
+    const latency = { ...ofServer, cost, inserting: ofServer };
     expect(result).toMatchObject({ capacity: positive, lone: latency });
     expect(result.loads).toMatchObject({ 10: latency, 30: latency, 60: latency });
     expect(result.loads[10].perSecond).toBeLessThan(result.capacity / 2);

@@ -9,9 +9,10 @@ import {
   occupied,
   steadyCycle,
 } from '../../../bench/capacity/batches.ts';
-import { checkAll, checkReport } from '../../../bench/capacity/check.ts';
+import { checkAll, checkOpen, checkReport } from '../../../bench/capacity/check.ts';
 import { costsOf, orderMicros, readMeasured } from '../../../bench/capacity/costs.ts';
 import { fit } from '../../../bench/capacity/least-squares.ts';
+import { loadOf } from '../../../bench/capacity/load.ts';
 import { type Demand, OPTIONS, readOptions } from '../../../bench/capacity/options.ts';
 import { planFor } from '../../../bench/capacity/plan.ts';
 import { report, size } from '../../../bench/capacity/report.ts';
@@ -190,6 +191,38 @@ describe('docs/capacity.md', () => {
     expect(checked.length).toBeGreaterThanOrEqual(2);
     for (const { error, point } of checked)
       expect(Math.abs(error), JSON.stringify(point)).toBeLessThan(1 / 3);
+  });
+
+  it('shows the batches and costs of a plan beside loads that come at a given rate', () => {
+    const open = checkOpen(measured, costs);
+    expect(open.length).toBeGreaterThanOrEqual(2);
+    for (const { point, take, transaction, node, redis, postgres, error } of open) {
+      const plan = loadOf(
+        {
+          ...{
+            requests: point.perSecond,
+            orders: point.perSecond,
+            later: 0,
+            buyers: 0,
+            sales: 1,
+            workers: 1,
+          },
+          ...{
+            segments: point.segments,
+            connections: point.connections,
+            roundTripMicros: 50,
+            usePercent: 99,
+          },
+        },
+        ...([costs, measured, 1, 1] as const),
+      )!;
+      expect({ take, transaction }).toEqual({
+        take: plan.batches.take,
+        transaction: plan.batches.transaction,
+      });
+      expect(node).toBeCloseTo((plan.cores.node * 1e6) / point.perSecond);
+      expect((node + redis + postgres) / (point.node + point.redis + point.postgres)).toBeCloseTo(1 + error);
+    }
   });
 
   it('fits none of the points that it is checked against', () => {
