@@ -109,6 +109,8 @@ export function clusterClient(urls: readonly string[]): Cluster {
       lazyConnect: true,
       slotsRefreshInterval: SLOTS_REFRESH_MS,
       clusterRetryStrategy: common.retryStrategy,
+      // By default ioredis connects to the address of the name, which a certificate for the name does not contain.
+      dnsLookup: (name, callback) => callback(null, name),
       redisOptions: {
         connectTimeout: CONNECT_TIMEOUT_MS,
         socketTimeout: SILENCE_TIMEOUT_MS,
@@ -170,6 +172,13 @@ function handlingErrorsOf(client: Redis, name: 'asking' | 'subscribe'): Redis {
 export async function connect<Client extends RedisClient>(client: Client): Promise<Client> {
   let first: Error | undefined;
   let unselected: Error | undefined;
+  let server: string | undefined;
+  // Why one of its servers can't be used. Then the cluster itself only says that it is not ready.
+  const ofServer = (error: Error, address: string) => {
+    server ??= address;
+    first ??= error;
+  };
+  if (client instanceof Cluster) client.on('node error', ofServer);
   client.on('error', (error: Error & { readonly command?: { readonly name: string } }) => {
     first ??= error;
     if (error.command?.name === 'select') unselected ??= error;
@@ -180,13 +189,19 @@ export async function connect<Client extends RedisClient>(client: Client): Promi
     if (unselected) throw unselected;
     return client;
   } catch (error) {
-    const where =
-      client instanceof Cluster ? 'of the cluster' : `${client.options.host}:${client.options.port}`;
     const cause = first ?? error;
     const why =
       cause instanceof Error ? cause.message || (cause as NodeJS.ErrnoException).code : String(cause);
-    throw new NotExecuted(`Redis at ${where} can't be reached: ${why}`, cause);
+    throw new NotExecuted(`${nameOf(client, server)} can't be reached: ${why}`, cause);
+  } finally {
+    client.off('node error', ofServer);
   }
+}
+
+/** @param server of a cluster, the one that failed */
+function nameOf(client: RedisClient, server: string | undefined): string {
+  if (!(client instanceof Cluster)) return `Redis at ${client.options.host}:${client.options.port}`;
+  return server ? `Redis at ${server}, a server of the cluster,` : 'the Redis Cluster';
 }
 
 /**

@@ -73,8 +73,11 @@ async function askFirst(urls: readonly string[]): Promise<FirstAnswer> {
   throw fault;
 }
 
-/** @param slots the reply to CLUSTER SLOTS: from, to, the primary with address and port, its replicas */
-function primariesOf(slots: unknown, asked: string): string[] {
+/**
+ * Where a cluster says that its primaries are.
+ * @param slots the reply to CLUSTER SLOTS: from, to, the primary with address and port, its replicas
+ */
+export function primariesOf(slots: unknown, asked: string): string[] {
   const primaries = (slots as [unknown, unknown, [string | null, number]][]).map(([, , [host, port]]) => {
     const url = new URL(asked);
     // A server that does not know its own address leaves it out: then it is the server that was asked.

@@ -6,6 +6,7 @@ import { redisAddress } from '../../redis/redis-address.ts';
 import { describe, tlsAdviceFor } from '../terminal/explain.ts';
 import { type Check, checksOf, readClock, type StoreFindings } from './check.ts';
 import { checkCommands } from './redis-commands.ts';
+import { checkPrimaries } from './redis-primaries.ts';
 import { checkReplicas } from './redis-replicas.ts';
 
 const { ok, warn, fail } = checksOf('redis');
@@ -64,9 +65,16 @@ async function checkServer(url: string, plan: RedisPlan, keyPrefix: string): Pro
       return Number(seconds) * 1_000 + Number(microseconds) / 1_000;
     });
     // A replica refuses writes.
-    const commands =
-      facts.role === 'master' ? [await checkCommands(client, keyPrefix, facts.cluster_enabled === '1')] : [];
-    const checks = [ok('reachable', shown), encryption(url), ...judgeRedis(facts, plan), ...commands];
+    const isCluster = facts.cluster_enabled === '1';
+    const commands = facts.role === 'master' ? [await checkCommands(client, keyPrefix, isCluster)] : [];
+    const primaries = isCluster ? [await checkPrimaries(client, url)] : [];
+    const checks = [
+      ok('reachable', shown),
+      encryption(url),
+      ...judgeRedis(facts, plan),
+      ...primaries,
+      ...commands,
+    ];
     return { checks, clock };
   } catch (error) {
     const advice =

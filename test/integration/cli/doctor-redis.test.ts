@@ -1,8 +1,10 @@
 /** `stockade doctor` finds commands that a Redis does not allow its user, and leaves nothing behind. */
 import { Redis } from 'ioredis';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { checkRedis } from '../../../src/cli/doctor/redis.ts';
 import { SecretUrl } from '../../../src/config/values/secret.ts';
+import { clusterClient, connect, disconnectCluster } from '../../../src/redis/clients.ts';
+import { freePort } from '../../support/servers/process/free-port.ts';
 import { RedisCluster } from '../../support/servers/redis-cluster.ts';
 import { RedisServer } from '../../support/servers/redis-server.ts';
 
@@ -73,7 +75,49 @@ test('scripts that are not allowed, and keys with another prefix', async () => {
   expect(otherKeys).toMatchObject({ status: 'fail', found: expect.stringMatching(/^eval: NOPERM/) });
 });
 
-test('on each server of a cluster', async () => {
-  await using servers = await RedisCluster.start();
-  expect(await commandsFor(servers.url)).toMatchObject([allowed, allowed, allowed]);
+describe('in a cluster', () => {
+  let servers: RedisCluster;
+  beforeAll(async () => {
+    servers = await RedisCluster.start();
+  });
+  afterAll(() => servers[Symbol.asyncDispose]());
+
+  async function primariesFor(url: string) {
+    const { checks } = await checkRedis(new SecretUrl(url), 'stockade:');
+    return checks.find(({ name }) => name.endsWith('primaries'));
+  }
+
+  test('the commands are tried on each server', async () => {
+    expect(await commandsFor(servers.url)).toMatchObject([allowed, allowed, allowed]);
+  });
+
+  test('each primary is tried at the address that it announces', async () => {
+    expect(await primariesFor(servers.url)).toMatchObject({ status: 'ok' });
+    const closed = await freePort();
+    const at = servers.primaries[2]!;
+    const admin = new Redis(at.url);
+    await admin.config('SET', 'cluster-announce-port', closed);
+    expect(await primariesFor(at.productUrl)).toMatchObject({
+      status: 'fail',
+      found: `Redis at 127.0.0.1:${closed} can't be reached: connect ECONNREFUSED 127.0.0.1:${closed}`,
+      advice: expect.stringContaining('cluster-announce-port'),
+    });
+    await admin.config('SET', 'cluster-announce-port', 0);
+    admin.disconnect();
+  });
+
+  test('a server that does not say where the primaries are is named, by doctor and by the start of a node', async () => {
+    const [first] = servers.primaries;
+    const admin = new Redis(first!.url);
+    await admin.call('ACL', 'SETUSER', 'blind', 'on', '>pw', '~*', '&*', '+@all', '-cluster|slots');
+    admin.disconnect();
+    const url = `redis://blind:pw@127.0.0.1:${first!.port}`;
+    const found = expect.stringMatching(/cluster slots: NOPERM/);
+    expect(await primariesFor(url)).toMatchObject({ status: 'fail', found });
+    const cluster = clusterClient([url]);
+    await expect(connect(cluster)).rejects.toThrow(
+      new RegExp(`^Redis at 127.0.0.1:${first!.port}, a server of the cluster, can't be reached: NOPERM`),
+    );
+    disconnectCluster(cluster);
+  });
 });

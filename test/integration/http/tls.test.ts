@@ -100,6 +100,35 @@ describe('a node', () => {
     });
   }
 
+  test('finds every server of a cluster by its name, if the certificates contain no address', async () => {
+    const certificate = await ours.sign('named', 'DNS:localhost');
+    const extraArgs = ['--cluster-announce-hostname', 'localhost'];
+    await using cluster = await RedisCluster.start({ certificate, extraArgs });
+    const url = cluster.tlsUrl.replaceAll('127.0.0.1', 'localhost');
+    const primaries = async () =>
+      (await doctor({ NODE_OPTIONS, REDIS_URL: url })).find(({ name }) => name.endsWith(' primaries'));
+    expect(await primaries()).toMatchObject({
+      status: 'fail',
+      found: expect.stringMatching(
+        /^Redis at 127\.0\.0\.1:\d+ can't be reached: .*does not match certificate/,
+      ),
+      advice: expect.stringContaining('cluster-preferred-endpoint-type hostname'),
+    });
+
+    for (const server of cluster.primaries) {
+      await using admin = disposable(new Redis(server.url));
+      await admin.config('SET', 'cluster-preferred-endpoint-type', 'hostname');
+    }
+    expect(await primaries()).toMatchObject({ status: 'ok' });
+    await using shop = await Shop.open({ redis: url });
+    const sale = await shop.sell({ stock: 60, segments: 12 });
+    const sync = await shop.startSync();
+    await sync.ready;
+    const till = await shop.startEngine();
+    const outcomes = await till.buyAll(sale.id, buyers(61));
+    expect(outcomes.filter(({ code }) => code === 'committed')).toHaveLength(60);
+  });
+
   test('shows its own certificate to a Redis that asks for one', async () => {
     const { cert, key } = await ours.sign('client', 'DNS:client');
     const url = `${redis.tlsUrl}&sslcert=${cert}&sslkey=${key}`;
