@@ -127,6 +127,7 @@ const CASES: Readonly<Record<string, Case>> = {
     silent: { [`process_start_time_seconds{${NODE}}`]: '0x5 60x5 120x10' },
   },
   StockadeEventLoopSlow: gauge(`nodejs_eventloop_lag_p99_seconds{${NODE},thread="main"}`, 0.6, 0.5),
+  StockadeWorkersSilent: gauge(`stockade_workers_silent{${NODE}}`, 1, 0, '2m'),
   StockadeOpenFiles: {
     fires: { [`process_open_fds{${NODE}}`]: '91x20', [`process_max_fds{${NODE}}`]: '100x20' },
     silent: { [`process_open_fds{${NODE}}`]: '90x20', [`process_max_fds{${NODE}}`]: '100x20' },
