@@ -65,11 +65,14 @@ export class ClusterSubscription {
   #watch(client: Redis): void {
     const again = () => {
       if (this.#ended) return;
-      void this.#end?.();
       this.#retry = setTimeout(() => this.begin().catch(again), RETRY_MS);
       this.#retry.unref();
     };
-    if (client.status === 'end') again();
-    else client.once('end', again);
+    const move = () => {
+      if (!this.#ended) void this.#end?.();
+      again();
+    };
+    if (client.status === 'end') move();
+    else client.once('end', move);
   }
 }

@@ -103,12 +103,14 @@ it('moves to the next server when its connection ends, and says that messages ma
 
 it('tries again until a server can be reached', async () => {
   const down = new Set<string>();
-  const { subscription, clients, asked, resubscribed } = subscribe(['a', 'b'], down);
+  const { subscription, clients, asked, ended, resubscribed } = subscribe(['a', 'b'], down);
   await subscription.begin();
   for (const url of ['a', 'b']) down.add(url);
   clients[0]!.end();
   for (let tries = 0; tries < 3; tries++) await elapse(100);
   expect([asked(), resubscribed()]).toEqual([['a', 'b', 'a', 'b', 'a', 'b', 'a'], 0]);
+  // Each further call would leave a listener and a timer at a connection that is gone.
+  expect(ended).toEqual(['a']);
   down.clear();
   await elapse(100);
   expect([asked().length, resubscribed()]).toEqual([8, 1]);
