@@ -204,6 +204,29 @@ function nameOf(client: RedisClient, server: string | undefined): string {
   return server ? `Redis at ${server}, a server of the cluster,` : 'the Redis Cluster';
 }
 
+/** What becomes of a connection that reconnects by itself. */
+export interface ConnectionEvents {
+  /** It has failed, or can't be made. Told once, until it is made again or the reason is another one. @param server `host:port` */
+  lost(server: string, error: Error): void;
+  /** It is made again. */
+  restored(server: string): void;
+}
+
+export function watchConnection(client: Redis, events: ConnectionEvents | undefined): void {
+  if (!events) return;
+  const server = `${client.options.host}:${client.options.port}`;
+  let reason: string | undefined;
+  client.on('error', (error: Error) => {
+    if (error.message === reason) return;
+    reason = error.message;
+    events.lost(server, error);
+  });
+  client.on('ready', () => {
+    if (reason !== undefined) events.restored(server);
+    reason = undefined;
+  });
+}
+
 /**
  * The promise of ioredis' `connect` never settles if a server was found and then failed the check whether the cluster
  * is ready: the client connects again by itself, but the first promise stays pending.

@@ -1,5 +1,11 @@
 import type { Cluster } from 'ioredis';
-import { clusterClient, connect, disconnectCluster, takeClient } from '../../redis/clients.ts';
+import {
+  clusterClient,
+  connect,
+  disconnectCluster,
+  takeClient,
+  watchConnection,
+} from '../../redis/clients.ts';
 import { scattered } from '../../redis/send-all.ts';
 import type { Backend, BackendEvents, SyncChannel } from '../contract.ts';
 import { Keys } from '../redis/protocol/keys.ts';
@@ -8,7 +14,7 @@ import { Scripts } from '../redis/protocol/scripts.ts';
 import type { RedisBackendOptions } from '../redis/redis-backend.ts';
 import { RedisEvents } from '../redis/redis-events.ts';
 import { RedisOwner } from '../redis/redis-owner.ts';
-import { type RedisTakeOptions, RedisTakes } from '../redis/take/redis-takes.ts';
+import { RedisTakes } from '../redis/take/redis-takes.ts';
 import { ClusterAudits } from './cluster-audits.ts';
 import { ClusterLog } from './cluster-log.ts';
 import { ClusterSales } from './cluster-sales.ts';
@@ -112,9 +118,10 @@ export class ClusterBackend implements Backend {
 }
 
 /** A connection to one server that never sends a take twice. While it is down, its takes fail with NotExecuted. */
-function serverTakes(url: string, keys: Keys, options: RedisTakeOptions, connected: () => void): ServerTakes {
+function serverTakes(url: string, keys: Keys, options: ClusterOptions, connected: () => void): ServerTakes {
   const client = takeClient(url);
   const takes = new RedisTakes(client, keys, options, { isCluster: true });
+  watchConnection(client, options.connection);
   client.on('ready', () => void takes.whenReady(options.takeTimeoutMs).then(connected));
   connect(client).catch(() => {});
   return {

@@ -1,5 +1,13 @@
 import type { Redis } from 'ioredis';
-import { connect, corking, subscriberClient, takeClient, workClient } from '../../redis/clients.ts';
+import {
+  type ConnectionEvents,
+  connect,
+  corking,
+  subscriberClient,
+  takeClient,
+  watchConnection,
+  workClient,
+} from '../../redis/clients.ts';
 import { pipelined } from '../../redis/send-all.ts';
 import type { Backend, BackendEvents, SyncChannel } from '../contract.ts';
 import { Keys } from './protocol/keys.ts';
@@ -18,6 +26,8 @@ export interface RedisBackendOptions extends RedisTakeOptions {
   readonly url: string;
   /** Prefix of every key and channel, so that several installations can share one Redis. */
   readonly keyPrefix: string;
+  /** Is told of the connections for takes: all others of the process share their fate. */
+  readonly connection?: ConnectionEvents;
 }
 
 /** Stock in one Redis server. Its durability is that of the server's AOF. */
@@ -63,6 +73,7 @@ export class RedisBackend implements Backend {
       for (const client of clients) client.disconnect();
       throw error;
     }
+    watchConnection(clients[0], options.connection);
     const backend = new RedisBackend(options, new Keys(options.keyPrefix), ...clients);
     await backend.takes.whenReady(options.takeTimeoutMs);
     return backend;

@@ -37,7 +37,7 @@ export interface Stores {
 export async function openStores(config: Config, log: Log, teardown: Teardown): Promise<Stores> {
   const database = await openDatabasePart(config, log, teardown);
   if (database.databaseName === 'postgres') await assertSessions(database.databaseUrl);
-  const stock = await openStock(config);
+  const stock = await openStock(config, log);
   teardown.add(() => stock.backend.close());
   const names = storeNames(config);
   const ownership = new Ownership(database.db, stock.backend, names);
@@ -45,9 +45,14 @@ export async function openStores(config: Config, log: Log, teardown: Teardown): 
   return { ...database, ...stock, ownership, isShared };
 }
 
-async function openStock(config: Config): Promise<Pick<Stores, 'backend' | 'backendName'>> {
+async function openStock(config: Config, log: Log): Promise<Pick<Stores, 'backend' | 'backendName'>> {
   if (config.redisUrl) {
-    const { backend, kind } = await openRedis(redisOptions(config));
+    const connection = {
+      lost: (server: string, err: Error) =>
+        log.warn({ server, err }, 'Redis can’t be reached; this process tries again until it can'),
+      restored: (server: string) => log.info({ server }, 'Redis is reached again'),
+    };
+    const { backend, kind } = await openRedis({ ...redisOptions(config), connection });
     return { backend, backendName: kind };
   }
   return { backend: new MemoryBackend({ maxLogOrders: config.logBacklogMax }), backendName: 'in-process' };

@@ -2,7 +2,7 @@
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { callCli } from '../../support/cli/cli.ts';
-import { freshPrefix } from '../../support/fixtures.ts';
+import { freshPrefix, until } from '../../support/fixtures.ts';
 import { startTestNode } from '../../support/nodes/node.ts';
 import { expectSold, makeSale } from '../../support/nodes/stores.ts';
 import { APP_ROLE, asUser, createMigratedDatabase } from '../../support/postgres/least-rights.ts';
@@ -127,6 +127,46 @@ describe('a node', () => {
     const till = await shop.startEngine();
     const outcomes = await till.buyAll(sale.id, buyers(61));
     expect(outcomes.filter(({ code }) => code === 'committed')).toHaveLength(60);
+  });
+
+  test('names in its log the certificate that has expired while it ran, and sells when Redis has another one', async () => {
+    const names = 'IP:127.0.0.1';
+    const [valid, expired] = await Promise.all([ours.sign('valid', names), ours.sign('expired', names, -1)]);
+    await using server = await RedisServer.start({ certificate: valid });
+    await using admin = disposable(new Redis(server.url));
+    const databaseUrl = secure(
+      asUser(
+        new URL(`/${await createMigratedDatabase(postgres.url, { encrypted: secure })}`, postgres.url).href,
+        APP_ROLE,
+      ),
+    );
+    await using node = await startTestNode({
+      redisUrl: server.tlsUrl,
+      databaseUrl,
+      keyPrefix: freshPrefix(),
+      env: { WORKERS: '1' },
+    });
+    const sale = await makeSale(node);
+    const show = async ({ cert, key }: { cert: string; key: string }) => {
+      await admin.call('CONFIG', 'SET', 'tls-cert-file', cert, 'tls-key-file', key);
+      for (const type of ['NORMAL', 'PUBSUB'])
+        await admin.call('CLIENT', 'KILL', 'TYPE', type, 'SKIPME', 'yes');
+    };
+    const lines = async (msg: string) =>
+      (await node.log()).split('\n').filter((line) => line.includes(`"msg":"${msg}`));
+
+    await show(expired);
+    await until(async () => (await lines('Redis can’t be reached')).length > 0, { what: 'the log says it' });
+    const [line] = await lines('Redis can’t be reached');
+    expect(JSON.parse(line!)).toMatchObject({
+      level: 40,
+      server: new URL(server.tlsUrl).host,
+      err: { message: 'certificate has expired' },
+    });
+    await show(valid);
+    await until(async () => (await node.buy(sale, 'late')).code === 'committed', { what: 'a purchase' });
+    expect(await lines('Redis can’t be reached')).toHaveLength(1);
+    expect(await lines('Redis is reached again')).toHaveLength(1);
   });
 
   test('shows its own certificate to a Redis that asks for one', async () => {

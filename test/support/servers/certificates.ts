@@ -37,14 +37,17 @@ export class Authority implements AsyncDisposable {
     return authority;
   }
 
-  /** @param names as openssl writes them: `IP:127.0.0.1,DNS:localhost` */
-  async sign(label: string, names: string): Promise<Certificate> {
+  /**
+   * @param names as openssl writes them: `IP:127.0.0.1,DNS:localhost`
+   * @param days until it expires; -1: it has expired
+   */
+  async sign(label: string, names: string, days = 2): Promise<Certificate> {
     const file = (ending: string) => join(this.#directory, `${label}.${ending}`);
     const [cert, key, request, extensions] = [file('crt'), file('key'), file('csr'), file('ext')];
     await openssl(['req', ...NEW_KEY, '-keyout', key, '-out', request, '-subj', `/CN=${label}`]);
     await writeFile(extensions, `subjectAltName=${names}\n`);
     await openssl([
-      ...['x509', '-req', '-in', request, '-out', cert, '-days', '2', '-extfile', extensions],
+      ...['x509', '-req', '-in', request, '-out', cert, '-days', String(days), '-extfile', extensions],
       ...['-CA', this.certificate, '-CAkey', this.#key, '-CAcreateserial'],
     ]);
     return { cert, key, authority: this.certificate };

@@ -1,6 +1,12 @@
 import { Redis } from 'ioredis';
 import { expect, test } from 'vitest';
-import { clientsLike, clusterClient, disconnectCluster, takeClient } from '../../../src/redis/clients.ts';
+import {
+  clientsLike,
+  clusterClient,
+  disconnectCluster,
+  takeClient,
+  watchConnection,
+} from '../../../src/redis/clients.ts';
 
 const URL = 'redis://127.0.0.1:1';
 
@@ -25,4 +31,25 @@ test('a cluster that is closed while none of its servers can be reached refuses 
   disconnectCluster(cluster);
   await expect(waiting).rejects.toThrow('None of startup nodes is available');
   await expect(cluster.get('key')).rejects.toThrow('Connection is closed');
+});
+
+test('a connection that is lost is told once, again if the reason is another one, and when it is made again', () => {
+  const client = new Redis('redis://127.0.0.1:1', { lazyConnect: true });
+  const told: string[] = [];
+  watchConnection(client, {
+    lost: (server, { message }) => told.push(`${server}: ${message}`),
+    restored: (server) => told.push(`${server} is back`),
+  });
+  const fail = (message: string) => client.emit('error', new Error(message));
+  client.emit('ready');
+  for (const message of ['refused', 'refused', 'expired', 'expired']) fail(message);
+  client.emit('ready');
+  client.emit('ready');
+  fail('expired');
+  expect(told.map((line) => line.replace('127.0.0.1:1', 'it'))).toEqual([
+    'it: refused',
+    'it: expired',
+    'it is back',
+    'it: expired',
+  ]);
 });
