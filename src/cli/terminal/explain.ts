@@ -141,6 +141,8 @@ const ADVICE: Readonly<Record<string, string>> = {
 
 /** Advice by the codes of Stockade's own errors, for those without a cause. */
 const ADVICE_BY_OWN_CODE: Readonly<Record<string, string>> = {
+  orders_differ:
+    '`stockade sale delete <sale> --with-orders --export <new file>` writes its orders to a file, and then deletes both.',
   unknown_order: 'Is this the right DATABASE_URL, or the right node (OPS_URL)?',
   unknown_sale:
     '`stockade sale list --all --archived include` lists all sales. If it is missing there: is this the right DATABASE_URL, or the right node (OPS_URL)?',

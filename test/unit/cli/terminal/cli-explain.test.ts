@@ -4,6 +4,7 @@ import { explain, Interrupted, UsageError } from '../../../../src/cli/terminal/e
 import { invokedAs } from '../../../../src/cli/terminal/invoked-as.ts';
 import { ConfigError } from '../../../../src/config/load-config.ts';
 import { InvalidInput, NotExecuted, StockadeError } from '../../../../src/engine/errors.ts';
+import { OrdersDiffer } from '../../../../src/operations/delete-operations.ts';
 import { ChangeFailed } from '../../../../src/operations/operation-faults.ts';
 import { UnknownSale } from '../../../../src/operations/sale-operations.ts';
 
@@ -25,6 +26,11 @@ describe('errors in words', () => {
       lines: ['error: order 7 is paid'],
       json: { error: { code: 'wrong_status', message: 'order 7 is paid' } },
     });
+  });
+
+  test('a sale whose orders keep it from being deleted: which command deletes both', () => {
+    const [, advice] = explain(new OrdersDiffer('jazz', 2, 0)).lines;
+    expect(advice).toMatch(/ sale delete <sale> --with-orders --export <new file>` /);
   });
 
   test('an unknown sale: where to look', () => {
