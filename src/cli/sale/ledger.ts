@@ -98,13 +98,16 @@ function editText(from: Values, to: Values): string {
     .join('; ');
 }
 
+/** Names of values that do not say by themselves what they are. */
+const QUEUE_NAMES: Readonly<Record<string, string>> = { allowed: 'to hand out' };
+
 /** The settings of the queue that have changed, or what an operator did with its offers. */
 function queueText(from: Values, to: Values): string {
   return Object.keys(to)
     .filter((name) => to[name] !== from[name])
     .map((name) => {
       const before = name in from ? `, was ${from[name] ?? 'none'}` : '';
-      return `${name} ${to[name] ?? 'none'}${before}`;
+      return `${QUEUE_NAMES[name] ?? name} ${to[name] ?? 'none'}${before}`;
     })
     .join('; ');
 }

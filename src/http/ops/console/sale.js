@@ -3,9 +3,10 @@ import * as actions from './actions.js';
 import { call, saleUrl } from './api.js';
 import { LeftBar, SegmentBars } from './bars.js';
 import { opener } from './dialogs.js';
-import { el, facts, say, setAttribute, setText, table } from './dom.js';
+import { el, facts, say, setAttribute, setText } from './dom.js';
 import { driftOf, driftText, number, plural, rate, soldOf, stateOf, time, unitsOf } from './format.js';
 import { queryOf, saleHash } from './hash.js';
+import { ledgerTab } from './ledger.js';
 import { ordersTab } from './orders.js';
 import { queueTab } from './queue.js';
 import { SoldRate } from './sold-rate.js';
@@ -220,32 +221,4 @@ function stat(label) {
       setText(note, more);
     },
   };
-}
-
-/** The newest entry first: an operator mostly looks for that one. */
-function ledgerTab(saleId) {
-  const panel = el('div', {}, el('p', { class: 'note' }, 'Reading the ledger …'));
-  const read = async () => {
-    const { ledger } = await call('GET', `${saleUrl(saleId)}/ledger`);
-    const headings = ['When', 'What', { text: 'Units', class: 'n' }, 'Who', 'Reason', 'Details', 'Applied'];
-    const cellsOf = (entry) => [
-      time(entry.at),
-      entry.action,
-      entry.units === 0 ? '' : (entry.units > 0 ? '+' : '') + number(entry.units),
-      entry.actor ?? '',
-      entry.reason,
-      el('span', { class: 'code' }, detailText(entry.detail)),
-      entry.applied ? 'yes' : 'not yet',
-    ];
-    panel.replaceChildren(table('Ledger, the newest entry first', headings, [...ledger].reverse(), cellsOf));
-  };
-  read().catch((error) => panel.replaceChildren(el('p', { class: 'refused' }, error.message)));
-  return panel;
-}
-
-/** As `name: value`; values may be of any kind. */
-function detailText(detail) {
-  return Object.entries(detail)
-    .map(([name, value]) => `${name}: ${typeof value === 'object' ? JSON.stringify(value) : value}`)
-    .join(', ');
 }
