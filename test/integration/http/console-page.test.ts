@@ -105,6 +105,24 @@ describe('a sale', () => {
     await shown('Left the queue');
   });
 
+  test('without a queue says so, and how it gets one', async () => {
+    const saleId = await makeSale(node);
+    await showSale(saleId, 'queue');
+    await shown(`This sale has no queue. To turn one on: stockade sale queue ${saleId} --queue fifo`);
+  });
+
+  test('whose ledger is shown in words, with room for them in a narrow window', async () => {
+    const saleId = await makeSale(node, { perBuyerLimit: 2 });
+    await node.ops.change(saleId, { action: 'edit', perBuyerLimit: 4 }, { actor: 'ben', reason: '' });
+    const { page } = operator;
+    await page.setViewportSize({ width: 360, height: 900 });
+    await showSale(saleId, 'ledger');
+    const details = page.getByRole('cell', { name: 'perBuyerLimit 4, was 2', exact: true });
+    await details.waitFor();
+    expect((await details.boundingBox())!.width).toBeGreaterThan(200);
+    await page.setViewportSize({ width: 1_280, height: 900 });
+  });
+
   test('with a long title takes three lines of a narrow list, and its page has the whole title', async () => {
     const title = 'A title of many words '.repeat(9).trim();
     const saleId = await makeSale(node, { title });
@@ -145,9 +163,12 @@ describe('an action', () => {
     await operator.done();
     expect(await node.ops.show(saleId)).toMatchObject({ remaining: 100, movedUnits: 10 });
     await shown('of 110');
+    const notSent = await operator.confirm('Withdraw', 'Withdraw the units', { Units: '-1' });
+    expect(notSent).toContain('100 units left now.');
+    await operator.page.keyboard.press('Escape');
     const tooMany = await operator.confirm('Withdraw', 'Withdraw the units', { Units: '500' });
     expect(tooMany).toContain('the node will refuse it');
-    expect(await operator.refusal()).toContain(`sale ${saleId} has 100 unsold units`);
+    expect(await operator.refusal()).toContain(`Sale ${saleId} has 100 unsold units`);
     expect(await node.ops.show(saleId)).toMatchObject({ remaining: 100 });
     const taken = await operator.inDialog('Withdraw the units', { Units: '20' });
     expect(taken).toContain('Left: 100 now, 80 after.');
@@ -233,12 +254,6 @@ describe('an action', () => {
       await shown('Free units go to the next places.');
     });
 
-    test('a sale without a queue says how to turn one on', async () => {
-      const saleId = await sold();
-      await showSale(saleId, 'queue');
-      await shown(/has no queue: turn it on with/);
-    });
-
     test('recover: the sale is built again', async () => {
       const saleId = await sold();
       await showSale(saleId);
@@ -249,6 +264,21 @@ describe('an action', () => {
       await shown(/^Rebuilt as generation 2 .*no order is lost/);
     });
   }
+
+  test('without a network: a change may have been made, and a verification changes nothing', async () => {
+    const saleId = await sold();
+    const { page } = operator;
+    await showSale(saleId, 'verify');
+    await page.route('**/v1/**', (route) => route.abort());
+    await page.getByRole('button', { name: 'Verify now' }).click();
+    await page.getByText('The node does not answer', { exact: true }).waitFor();
+    await operator.confirm('Pause', 'Pause the sale');
+    expect(await operator.refusal()).toBe(
+      'The node does not answer. The change may have been made: check that before you repeat it',
+    );
+    await page.keyboard.press('Escape');
+    await page.unroute('**/v1/**');
+  });
 
   test('that the node refuses is shown with the reason', async () => {
     const saleId = await sold();
@@ -334,7 +364,7 @@ describe('an action', () => {
       await showSale(saleId);
       await operator.confirm('Top up', 'Add the units', { Units: '3000000000' });
       expect(await operator.refusal()).toBe(
-        'The request is not valid. the change is not valid: units must be at most 2147483648',
+        'The request is not valid. The change is not valid: units must be at most 2147483648',
       );
       await operator.page.keyboard.press('Escape');
       await operator.done();
@@ -399,6 +429,24 @@ describe('an action', () => {
 });
 
 describe('what it shows', () => {
+  test('is live again as soon as the browser is online, whatever the pause before the next attempt', async () => {
+    const other = await ConsolePage.open(browser, node);
+    const { page } = other;
+    await page.clock.install();
+    await other.signIn();
+    await page.getByText('Live', { exact: true }).waitFor();
+    await page.route('**/v1/console/events*', (route) => route.abort());
+    await other.goTo('/nodes');
+    await page.getByText('Not live: The node does not answer').waitFor();
+    // No timer runs from now on.
+    await page.clock.pauseAt(Date.now() + 60_000);
+    await page.unroute('**/v1/console/events*');
+    await page.evaluate("dispatchEvent(new Event('online'))");
+    await page.getByText('Live', { exact: true }).waitFor();
+    expect(other.complaints).toEqual([]);
+    await other.close();
+  });
+
   if (isRelease) {
     test('is not called live when no picture comes, although nobody has closed the stream', async () => {
       const other = await ConsolePage.open(browser, node);

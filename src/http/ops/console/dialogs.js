@@ -26,7 +26,12 @@ export function ask({ title, go, lines, fields = [], typed, run }) {
   const cancel = el('button', { type: 'button', class: 'quiet' }, 'Cancel');
   const submit = el('button', { type: 'submit', class: typed === undefined ? 'main' : 'main grave' }, go);
   const values = () => Object.fromEntries([...inputs].map(([name, { value }]) => [name, value.trim()]));
-  const tell = () => what.replaceChildren(...lines(values()).map((line) => el('li', {}, line)));
+  // The browser will not send a number that its field does not allow, so nothing is said about it.
+  const possible = ([name, { value, validity }]) => [name, validity.valid ? value.trim() : ''];
+  const tell = () => {
+    const told = lines(Object.fromEntries([...inputs].map(possible)));
+    what.replaceChildren(...told.map((line) => el('li', {}, line)));
+  };
   const form = el(
     'form',
     { on: { input: tell, submit: (event) => void send(event) } },

@@ -30,6 +30,10 @@ export class Live {
       // What is shown grows old meanwhile.
       this.#onState('lost', 'Connecting …');
     });
+    // The pause before the next attempt may be long, and the browser knows sooner that it is online.
+    addEventListener('online', () => {
+      if (this.#path && !document.hidden && this.#failures > 0) void this.#connect();
+    });
   }
 
   /** Reads the pictures at this path from now on. */

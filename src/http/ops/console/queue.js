@@ -29,7 +29,12 @@ export function queueTab(saleId) {
       view.set(await readQueue(saleId));
       if (!view.element.isConnected) panel.replaceChildren(view.element);
     } catch (error) {
-      panel.replaceChildren(el('p', { class: 'refused' }, error.message));
+      panel.replaceChildren(
+        // The only state in which a queue can't be read.
+        error.code === 'wrong_state'
+          ? el('p', { class: 'note' }, noQueue(saleId))
+          : el('p', { class: 'refused' }, error.message),
+      );
     }
   };
   const timer = setInterval(() => {
@@ -39,6 +44,9 @@ export function queueTab(saleId) {
   void look();
   return panel;
 }
+
+const noQueue = (saleId) =>
+  `This sale has no queue. To turn one on: stockade sale queue ${saleId} --queue fifo`;
 
 const readQueue = (saleId) => call('GET', `${saleUrl(saleId)}/queue`);
 

@@ -1,6 +1,6 @@
 // Verify: whether every unit is accounted for, and what explains each difference.
 import { repair } from './actions.js';
-import { call, saleUrl } from './api.js';
+import { look, saleUrl } from './api.js';
 import { el, say, setText, table } from './dom.js';
 import { number, plural, time } from './format.js';
 
@@ -31,7 +31,7 @@ export function verifyTab(saleId, saleOf) {
     setText(verifyButton, 'Verifying …');
     setText(refused, '');
     try {
-      const report = await call('POST', `${saleUrl(saleId)}/verify`);
+      const report = await look(`${saleUrl(saleId)}/verify`);
       keep(report);
       say(verdict(report));
     } catch (error) {
