@@ -36,7 +36,8 @@ let isAsking = false;
 /** When the connection was lost; `undefined` while it stands. */
 let lostAt;
 let following = new AbortController();
-let spoken = { title: '', ahead: 0, seconds: Number.POSITIVE_INFINITY, isLost: false };
+const SILENT = { title: '', ahead: 0, seconds: Number.POSITIVE_INFINITY, isLost: false };
+let spoken = SILENT;
 
 const isMoving = ({ state }) => MOVING.includes(state);
 const isLost = () => lostAt !== undefined && performance.now() - lostAt >= LOST_MS;
@@ -160,7 +161,9 @@ async function listen(signal) {
 function forgetPlace() {
   following.abort();
   kept.clear();
-  [place, lostAt] = [undefined, undefined];
+  [place, lostAt, spoken] = [undefined, undefined, SILENT];
+  // What was said of the place is on the page, and a screen reader may find it there.
+  say($('spoken'), '');
   showPlace();
 }
 
