@@ -101,8 +101,23 @@ export async function runProgram(
     addCommand(program, completionOf(program), surroundings);
   }
   program.showHelpAfterError(`(stockade has: ${namesIn(program)}; add --help for more)`);
-  await program.parseAsync(argv);
+  await program.parseAsync(withoutVainHelp(program, argv));
   return exitCode;
+}
+
+/** Commander answers `help` of an unknown command with the whole help, and does not say what is wrong. */
+function withoutVainHelp(program: Command, argv: readonly string[]): readonly string[] {
+  const isGroup = argv[2] !== 'help';
+  const parent = isGroup ? program.commands.find((command) => command.name() === argv[2]) : program;
+  const at = isGroup ? 3 : 2;
+  const asked = argv[at + 1];
+  const isVain =
+    parent !== undefined &&
+    parent.commands.length > 0 &&
+    argv[at] === 'help' &&
+    asked !== undefined &&
+    ![...parent.commands.map((command) => command.name()), 'help', '-h', '--help'].includes(asked);
+  return isVain ? argv.toSpliced(at, 1) : argv;
 }
 
 /** A command's name and arguments. All commands have `[options]`: without it, the summaries fit into 80 columns. */

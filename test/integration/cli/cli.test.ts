@@ -140,6 +140,8 @@ describe('usage faults end with exit code 2', () => {
 
   test.each([
     ['unheard-of', 'unknown command'],
+    ['help slae', "unknown command 'slae'\n(Did you mean sale?)"],
+    ['sale help crate', "unknown command 'crate'\n(Did you mean create?)"],
     ['serve --unheard-of', 'unknown option'],
     ['sale show', "missing required argument 'sale'"],
     ['sale create x --stock 0', '--stock must be at least 1'],
