@@ -16,7 +16,7 @@ import { mayPass } from '../command/may-pass.ts';
 import { withOperations } from '../command/open-operations.ts';
 import { EXIT_OK, UsageError } from '../terminal/explain.ts';
 import { needWholeOutput, note, plural, printJson } from '../terminal/output.ts';
-import { progressBar } from '../terminal/progress.ts';
+import { NO_PROGRESS, progressBar } from '../terminal/progress.ts';
 import { FILTER_OPTIONS, FILTERS, given } from './list.ts';
 
 /** How often a page that can't be read is requested again. */
@@ -90,13 +90,15 @@ export interface WantedExport {
   readonly format: ExportFormat;
 }
 
-/** Writes the orders and shows a progress bar. @returns each piece, after it was written */
+/** Writes the orders and shows a progress bar, unless they go to the terminal. @returns each piece, after it was written */
 export async function* writeOrders(
   orders: OrderOperations,
   { saleId, committedOrders, wanted, format }: WantedExport,
   out: Writable,
 ): AsyncGenerator<ExportPiece> {
-  const bar = progressBar(committedOrders, 'orders');
+  // On the terminal to which the orders go, the bar would be drawn among them.
+  const isAmongOrders = out === process.stdout && process.stdout.isTTY;
+  const bar = isAmongOrders ? NO_PROGRESS : progressBar(committedOrders, 'orders');
   let written = 0;
   // The write that fails says so.
   out.on('error', () => {});

@@ -1,6 +1,6 @@
 /** An export that breaks off because another sale has got the id. */
 import { PassThrough } from 'node:stream';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { writeOrders } from '../../../src/cli/order/export.ts';
 import { explain } from '../../../src/cli/terminal/explain.ts';
 import { InvalidInput } from '../../../src/engine/errors.ts';
@@ -39,4 +39,31 @@ test('if it had begun, the command line is not blamed', async () => {
 
 test('if --after names an order of a former sale, the command line is wrong', async () => {
   expect((await failureOf(refuse, '7')).exitCode).toBe(2);
+});
+
+test('on the terminal to which the orders go, no progress bar is drawn among them', async () => {
+  const list = () => Promise.resolve({ orders: [] });
+  const wanted = { saleId: 'web', committedOrders: 2, wanted: {}, format: 'ndjson' } as const;
+  const drawn = async (stdoutIsTTY: boolean) => {
+    const isTTY = [process.stderr.isTTY, process.stdout.isTTY];
+    vi.stubEnv('TERM', 'xterm');
+    const written: unknown[] = [];
+    const keep = (text: unknown) => written.push(text) > 0;
+    vi.spyOn(process.stderr, 'write').mockImplementation(keep);
+    vi.spyOn(process.stdout, 'write').mockImplementation(((_: unknown, done: () => void) => done()) as never);
+    Object.assign(process.stderr, { isTTY: true });
+    Object.assign(process.stdout, { isTTY: stdoutIsTTY });
+    try {
+      const orders = { listOrders: list } as unknown as OrderOperations;
+      for await (const _ of writeOrders(orders, wanted, process.stdout));
+    } finally {
+      vi.restoreAllMocks();
+      vi.unstubAllEnvs();
+      Object.assign(process.stderr, { isTTY: isTTY[0] });
+      Object.assign(process.stdout, { isTTY: isTTY[1] });
+    }
+    return written.join('');
+  };
+  expect(await drawn(false)).toContain('0/2 orders');
+  expect(await drawn(true)).toBe('');
 });

@@ -5,7 +5,7 @@ const { isTTY } = process.stderr;
 let written = '';
 
 /** What a bar writes to a terminal of this kind. */
-function writtenBy(terminal: string): string {
+function writtenBy(terminal: string, total = 2): string {
   written = '';
   vi.stubEnv('TERM', terminal);
   Object.assign(process.stderr, { isTTY: true });
@@ -13,7 +13,7 @@ function writtenBy(terminal: string): string {
     written += text;
     return true;
   });
-  const bar = progressBar(2, 'orders');
+  const bar = progressBar(total, 'orders');
   bar.update(1);
   bar.update(3, 3);
   bar.stop();
@@ -29,6 +29,10 @@ afterEach(() => {
 describe('a progress bar', () => {
   test('is drawn on a terminal that can draw in one place', () => {
     expect(writtenBy('xterm')).toMatch(/0\/2 orders/);
+  });
+
+  test('writes large numbers as everything else does', () => {
+    expect(writtenBy('xterm', 8_000)).toMatch(/0\/8,000 orders/);
   });
 
   test('is not drawn on one that can’t: it would show the sequences themselves', () => {
