@@ -38,18 +38,28 @@ const filter = {
   reference: NOTE_FIELDS.reference.optional(),
 };
 
-const query = z.strictObject({
-  ...filter,
-  after: after.optional(),
-  limit: limit.optional(),
-  order: z.enum(['newest', 'oldest'], { error: 'must be newest or oldest' }).optional(),
-});
+/** Times that were mixed up would find no orders, as if there were none. */
+const isInOrder = ({ since, until }: { since?: number | undefined; until?: number | undefined }) =>
+  since === undefined || until === undefined || since < until;
 
-const exportQuery = z.strictObject({
-  ...filter,
-  after: after.optional(),
-  format: z.enum(['csv', 'ndjson'], { error: 'must be csv or ndjson' }).default('ndjson'),
-});
+const MIXED_UP = { path: ['until'], error: 'must be after `since`' };
+
+const query = z
+  .strictObject({
+    ...filter,
+    after: after.optional(),
+    limit: limit.optional(),
+    order: z.enum(['newest', 'oldest'], { error: 'must be newest or oldest' }).optional(),
+  })
+  .refine(isInOrder, MIXED_UP);
+
+const exportQuery = z
+  .strictObject({
+    ...filter,
+    after: after.optional(),
+    format: z.enum(['csv', 'ndjson'], { error: 'must be csv or ndjson' }).default('ndjson'),
+  })
+  .refine(isInOrder, MIXED_UP);
 
 export type ExportFormat = z.output<typeof exportQuery>['format'];
 
