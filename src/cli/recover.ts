@@ -53,7 +53,7 @@ export const recover: CommandSpec = {
 function told({ archivedAt, segments, committedOrders, generation }: SaleStatus): string[] {
   if (archivedAt !== undefined) return [];
   return [
-    `All ${plural(segments, 'segment')} are frozen, their logs are saved to Postgres, and ${plural(committedOrders, 'order')} are loaded into new segments: generation ${number(generation)} becomes ${number(generation + 1)}.`,
+    `All ${plural(segments, 'segment')} are frozen, their logs are saved to Postgres, and ${plural(committedOrders, 'order')} ${committedOrders === 1 ? 'is' : 'are'} loaded into new segments: generation ${number(generation)} becomes ${number(generation + 1)}.`,
     'Buyers wait until that is done. Purchases whose time is over by then are refused as unavailable.',
     'Nodes do this by themselves when Redis has lost data: do it by hand only if the stores disagree and a repair does not help.',
   ];

@@ -42,7 +42,9 @@ export const listPlaces: CommandSpec = {
     const page = await withOperations({ config, log }, ({ queues }) => queues.places(args[0]!, query));
     if (json) printJson(page);
     else {
-      print(page.places.length === 0 ? 'There are no such places on this page.' : placeTable(page.places));
+      // A page of places in some states may be empty although others follow.
+      const none = `There are no such places${page.next === undefined ? '' : ' on this page'}.`;
+      print(page.places.length === 0 ? none : placeTable(page.places));
       if (page.next !== undefined) note(`More follow: add --after ${page.next}`);
     }
     return EXIT_OK;

@@ -37,7 +37,7 @@ export function queueSheet(queue: QueueStatus): string {
     ['bought', counts && number(counts.bought)],
     ['lapsed', counts && number(counts.lapsed)],
     ['left', counts && number(counts.left)],
-    ['head', `rank ${number(queue.head)}: nobody waits before`],
+    ['head', queue.head === 0 ? 'before the first place' : `rank ${number(queue.head)}: nobody waits before`],
     ['hopeless from', hopelessFrom === undefined ? undefined : `rank ${number(hopelessFrom)}`],
     ['free units', freeUnits === undefined ? 'not known yet' : number(freeUnits)],
     ['offers so far', number(queue.offersMade)],
@@ -53,7 +53,7 @@ export function queueSheet(queue: QueueStatus): string {
 
 function offersText({ phase, allowed, toldAt }: QueueStatus): string {
   if (phase === 'stopped')
-    return allowed === 0 ? 'stopped' : `stopped, ${number(allowed)} more are handed out`;
+    return allowed === 0 ? 'stopped' : `stopped; ${plural(allowed, 'more offer')} may still be made`;
   if (phase === 'no-head') {
     const since = toldAt === undefined ? 'no node has ever told of this queue' : `the last told at ${toldAt}`;
     return `no node makes offers: ${since}. A node that runs does so within ${HEAD_SILENCE_S} s; start one`;

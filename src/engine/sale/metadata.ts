@@ -60,7 +60,10 @@ function isJson(value: unknown): boolean {
 /** Not `z.record`, which drops a member `__proto__`. */
 const object = () =>
   z
-    .custom<Record<string, unknown>>(isPlainObject, { error: 'must be an object', abort: true })
+    .custom<Record<string, unknown>>(isPlainObject, {
+      error: 'must be an object, such as {"gate":"A"}',
+      abort: true,
+    })
     .refine((value) => depthOf(value) <= MAX_DEPTH, {
       error: `must be nested at most ${MAX_DEPTH} deep`,
       abort: true,

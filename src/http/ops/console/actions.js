@@ -194,7 +194,7 @@ export function recover(sale, begun) {
     go: 'Rebuild the sale',
     typed: sale.id,
     lines: () => [
-      `All ${plural(sale.segments, 'segment')} are frozen, their logs are saved to Postgres, and ${plural(sale.committedOrders, 'order')} are loaded into new segments: generation ${number(sale.generation)} becomes ${number(sale.generation + 1)}.`,
+      `All ${plural(sale.segments, 'segment')} are frozen, their logs are saved to Postgres, and ${plural(sale.committedOrders, 'order')} ${sale.committedOrders === 1 ? 'is' : 'are'} loaded into new segments: generation ${number(sale.generation)} becomes ${number(sale.generation + 1)}.`,
       'Buyers wait until that is done. Purchases whose time is over by then are refused as unavailable.',
       'Nodes do this by themselves when Redis has lost data: do it by hand only if the stores disagree and a repair does not help.',
     ],

@@ -194,7 +194,7 @@ function pairsOf({ counts, draw, ...queue }) {
     ['Left the queue', counted('left')],
     ['Places given', number(queue.places)],
     ['Order', queue.order],
-    ['Nobody waits up to rank', number(queue.head)],
+    ['Nobody waits up to rank', queue.head === 0 ? '' : number(queue.head)],
     ['Hopeless from rank', queue.hopelessFrom === undefined ? '' : number(queue.hopelessFrom)],
     ['Free units', queue.freeUnits === undefined ? '' : number(queue.freeUnits)],
     ['Offers so far', number(queue.offersMade)],

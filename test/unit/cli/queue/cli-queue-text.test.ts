@@ -44,7 +44,9 @@ describe('a queue', () => {
 
   test.each<[Partial<QueueStatus>, RegExp]>([
     [{ phase: 'stopped' }, /^offers +stopped$/m],
-    [{ phase: 'stopped', allowed: 5 }, /^offers +stopped, 5 more are handed out$/m],
+    [{ phase: 'stopped', allowed: 5 }, /^offers +stopped; 5 more offers may still be made$/m],
+    [{ phase: 'stopped', allowed: 1 }, /^offers +stopped; 1 more offer may still be made$/m],
+    [{ head: 0 }, /^head +before the first place$/m],
     [{ phase: 'no-head' }, /^offers +no node makes offers: no node has ever told of this queue\./m],
     [{ phase: 'no-head', toldAt: 'T' }, /no node makes offers: the last told at T\./],
     [{ phase: 'before' }, /^offers +none yet: the window/m],

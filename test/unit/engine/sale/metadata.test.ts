@@ -52,14 +52,14 @@ describe('metadata that the shop gives', () => {
   });
 
   test.each([undefined, null, 1, 'a', [], new Date(0), new Map()])('is refused if it is %s', (given) => {
-    expect(faultsOf(given)).toEqual(['must be an object']);
+    expect(faultsOf(given)).toEqual(['must be an object, such as {"gate":"A"}']);
   });
 });
 
 test('a log may have numbers that an older version has rounded, within the other bounds', () => {
   const logged = (text: string) => faultsOf(JSON.parse(text), loggedMetadata(50));
   expect(logged('{"a":12345678901234567000,"__proto__":1e300}')).toBeUndefined();
-  expect(logged('[]')).toEqual(['must be an object']);
+  expect(logged('[]')).toEqual(['must be an object, such as {"gate":"A"}']);
   expect(logged(`{"a":"${'x'.repeat(50)}"}`)).toEqual(['must have at most 50 bytes as JSON']);
   expect(logged('{"a":"\\u0000"}')).toEqual(['must hold well-formed text without NUL characters']);
   expect(logged(`{"a":${'['.repeat(33)}${']'.repeat(33)}}`)).toEqual(['must be nested at most 32 deep']);

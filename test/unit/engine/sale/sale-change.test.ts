@@ -99,7 +99,7 @@ describe('is refused:', () => {
     [{ action: 'queue', fit: 'more' }, 'fit: must be one of wait, less, pass'],
     [{ action: 'edit', reason: 'none' }, `the change: must give one of ${EDITS}`],
     [{ action: 'edit', title: null }, 'title: must be a string'],
-    [{ action: 'edit', metadata: null }, 'metadata: must be an object'],
+    [{ action: 'edit', metadata: null }, 'metadata: must be an object, such as {"gate":"A"}'],
     [{ action: 'window' }, 'startsAt: or endsAt must be given'],
     [
       { action: 'window', startsAt: null },

@@ -92,7 +92,7 @@ describe('is refused', () => {
     [{ endsAt: '9999-12-31T23:59:59-00:01' }, 'endsAt: must be in the years 1 to 9999, in UTC'],
     [{ endsAt: new Date(NOW).toISOString() }, 'endsAt: must be after startsAt'],
     [{ requireToken: 'no' }, 'requireToken: must be true or false'],
-    [{ metadata: [] }, 'metadata: must be an object'],
+    [{ metadata: [] }, 'metadata: must be an object, such as {"gate":"A"}'],
     [{ metadata: nested(33) }, 'metadata: must be nested at most 32 deep'],
     [{ metadata: { a: 'x'.repeat(16_377) } }, 'metadata: must have at most 16384 bytes as JSON'],
     [{ metadata: { a: ['\0'] } }, 'metadata: must hold well-formed text without NUL characters'],
