@@ -34,6 +34,10 @@ test.each([
     { action: 'queue', detail: { from: { allowed: 0, perMinute: 5 }, to: { allowed: 1, perMinute: 5 } } },
     'to hand out 1, was 0',
   ],
+  [
+    { action: 'queue', detail: { from: { queue: 'off' }, to: { queue: 'fifo', maxWaiting: 1_000_000 } } },
+    'queue fifo, was off; maxWaiting 1,000,000',
+  ],
   [{ action: 'erase', detail: { orders: 1, pseudonym: 'erased-1' } }, '1 order of one buyer, now erased-1'],
   [{ action: 'pause', detail: { from: 'open' } }, 'was open'],
   [{ action: 'top-up', units: 5, detail: {} }, ''],

@@ -52,8 +52,9 @@ export function detailText({ action, units, detail }) {
     case 'withdraw':
       return units === -Number(wanted) ? '' : `wanted ${number(Number(wanted))}`;
     case 'edit':
-    case 'queue':
       return changesText(from, to, valueText);
+    case 'queue':
+      return changesText(from, to, wordText);
     case 'erase':
       return `${plural(detail.orders, 'order')} of one buyer, now ${detail.pseudonym}`;
     default:
@@ -97,6 +98,8 @@ function changesText(from, to, textOf) {
 }
 
 const timeOrNever = (iso) => time(iso) || 'never';
+
+const wordText = (value) => (typeof value === 'number' ? number(value) : (value ?? 'none'));
 
 /** With quotation marks, an empty title is seen too. */
 const valueText = (value) => (value === null || value === undefined ? 'none' : JSON.stringify(value));
