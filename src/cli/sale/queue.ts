@@ -7,7 +7,8 @@ import { confirmation, YES_OPTION } from '../command/confirm.ts';
 import { namingFlags } from '../command/flags.ts';
 import { withOperations } from '../command/open-operations.ts';
 import { EXIT_OK, UsageError } from '../terminal/explain.ts';
-import { note, number, plural, print, printJson } from '../terminal/output.ts';
+import { invokedAs } from '../terminal/invoked-as.ts';
+import { note, plural, print, printJson } from '../terminal/output.ts';
 import { QUEUE_OPTIONS, queueInput } from './queue-options.ts';
 import { saleSheet } from './show-sale.ts';
 
@@ -83,8 +84,10 @@ export function remarks(before: SaleStatus, after: SaleStatus): string[] {
       : 'The queue is on: buyers can ask for places now.',
     order,
     ...(sells && after.committedOrders > 0
-      ? [`${number(after.committedOrders)} orders that were made before stay as they are.`]
+      ? [
+          `${plural(after.committedOrders, 'earlier order')} ${after.committedOrders === 1 ? 'stays as it is' : 'stay as they are'}.`,
+        ]
       : []),
-    `To see it: stockade queue show ${after.id}`,
+    `To see it: ${invokedAs()} queue show ${after.id}`,
   ];
 }

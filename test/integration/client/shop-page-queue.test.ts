@@ -114,7 +114,9 @@ test('the lobby, a place that stays over a reload, an offer that goes on, and th
   await second.page.reload();
   await press(second, 'Buy 1 unit');
   await second.told('It is yours');
-  expect(await second.page.locator('#spoken').textContent(), 'nothing is said of a turn that is over').toBe('');
+  expect(await second.page.locator('#spoken').textContent(), 'nothing is said of a turn that is over').toBe(
+    '',
+  );
   await second.shows('#list .badge', 'to be paid');
   for (const part of ['#queue', '#form']) await second.page.locator(part).waitFor({ state: 'hidden' });
   await look(second, 'bought');

@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { placeTable, queueSheet } from '../../../../src/cli/queue/queue-text.ts';
 import { remarks, toldOfTurningOff } from '../../../../src/cli/sale/queue.ts';
+import { invokedAs } from '../../../../src/cli/terminal/invoked-as.ts';
 import type { QueueStatus } from '../../../../src/operations/queue/queue-operations.ts';
 import type { SaleStatus } from '../../../../src/operations/sale-operations.ts';
 
@@ -90,7 +91,10 @@ describe('after a change of a queue', () => {
   test('that is on now, the operator is told what buyers are answered', () => {
     const on = remarks(sale({}), sale({ queue: 'fifo' })).join('\n');
     expect(on).toContain('a purchase without an offer is refused (offer_required)');
-    expect(on).toContain('3 orders that were made before stay');
+    expect(on).toContain('3 earlier orders stay as they are.');
+    expect(on).toContain(`To see it: ${invokedAs()} queue show `);
+    const one = remarks(sale({ committedOrders: 1 }), sale({ committedOrders: 1, queue: 'fifo' }));
+    expect(one).toContain('1 earlier order stays as it is.');
     const before = remarks(sale({ startsAt: '2999-01-01' }), sale({ startsAt: '2999-01-01', queue: 'draw' }));
     expect(before.join('\n')).toMatch(
       /buyers can ask for places now\.\nPlaces .* before 2999-01-01 are shuffled/,
