@@ -2,7 +2,7 @@
 export interface OrderEvent {
   /** The same each time the event is delivered. */
   readonly id: string;
-  /** `order.committed`, `order.paid` … */
+  /** `order.committed`, `order.paid`, `offer.made` … */
   readonly kind: string;
   readonly orderId: string;
   readonly saleId: string;

@@ -390,8 +390,8 @@ export type Resent = {
 export type OrderEvent = {
   /** The same each time the event is delivered */
   readonly id: string;
-  /** What happened to the order */
-  readonly kind: 'order.committed' | 'order.paid' | 'order.cancelled' | 'order.expired' | 'order.redeemed' | 'order.refunded' | 'order.rejected';
+  /** What happened to the order, or to the offer of a queue that becomes this order if it is accepted */
+  readonly kind: 'order.committed' | 'order.paid' | 'order.cancelled' | 'order.expired' | 'order.redeemed' | 'order.refunded' | 'order.rejected' | 'offer.made' | 'offer.lapsed' | 'offer.declined';
   readonly orderId: OrderId;
   readonly saleId: SaleId;
   readonly buyerId: string;

@@ -22,6 +22,7 @@ import { expectStories, firstDeliveries, SeenRelayEvents } from '../../support/e
 import { WebhookReceiver } from '../../support/events/webhook-receiver.ts';
 import { until } from '../../support/fixtures.ts';
 import { asAdmin } from '../../support/postgres/least-rights.ts';
+import { offered, QUEUE, queued } from '../../support/shop/queue.ts';
 import { query } from '../../support/shop/truth.ts';
 
 const SECRET = 'a-secret-between-two-programs';
@@ -29,6 +30,8 @@ const SECRET = 'a-secret-between-two-programs';
 const PATIENT_MS = 60_000;
 /** Short, for tests in which the receiver does not answer and the timeout must pass. */
 const SHORT_MS = 1_000;
+
+const docs = () => readFileSync(new URL('../../../docs/events.md', import.meta.url), 'utf8');
 
 /** A desk, a receiver, and what lies between them. */
 class Line implements AsyncDisposable {
@@ -97,6 +100,25 @@ test('a request describes the event, and passes the check in the docs', async ()
   expect(isFromStockade(odd, body, SECRET)).toBe(false);
 });
 
+test('an offer to a place has an event as in the docs, in the stream and at the webhook', async () => {
+  await using line = await Line.open();
+  const { shop } = line.desk;
+  await shop.startSync();
+  line.startRelay();
+  const { id } = await shop.sell({ stock: 2, perBuyerLimit: 2, ...QUEUE });
+  await queued(shop, id, ['bob'], 2);
+  shop.startHead((await shop.startEngine()).take);
+  const orderId = await offered(shop, id, 'bob');
+  await until(() => line.receiver.taken.length > 0, { what: 'the event is at the webhook' });
+  const [example] = [...docs().matchAll(/^\{"id".*"offer\.made".*\}$/gm)].map(([text]) => JSON.parse(text));
+  const event = { ...example, id: '1-1', orderId, saleId: id, at: expect.any(String) };
+  expect(line.receiver.taken).toEqual([event]);
+  expect(await line.desk.stream()).toEqual([{ ...event, seq: '1' }]);
+  // It says whose offer it is, and gives nobody the means to accept it.
+  expect(event).toMatchObject({ kind: 'offer.made', buyerId: 'bob', quantity: 2 });
+  expect(JSON.stringify(line.receiver.taken)).not.toContain('oken');
+});
+
 /** By a program that has nothing in common with this one. @param key in hexadecimal */
 const hmacOfOpenssl = (key: string, content: string) =>
   execFileSync('openssl', ['dgst', '-sha256', '-mac', 'HMAC', '-macopt', `hexkey:${key}`, '-binary'], {
@@ -157,8 +179,7 @@ describe('the signature is that of Standard Webhooks', () => {
 type Check = (headers: object, body: string, secret: string) => boolean;
 
 async function checkOfTheDocs(): Promise<Check> {
-  const page = readFileSync(new URL('../../../docs/events.md', import.meta.url), 'utf8');
-  const [, code] = /```js\n(.*?)```/s.exec(page)!;
+  const [, code] = /```js\n(.*?)```/s.exec(docs())!;
   const module = await import(`data:text/javascript,${encodeURIComponent(code!)}`);
   return module.isFromStockade as Check;
 }

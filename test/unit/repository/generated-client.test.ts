@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { GENERATED, generate } from '../../../scripts/generate-client.mjs';
+import { EVENT_KINDS } from '../../../src/events/event-kind.ts';
 import { ORDER_STATUSES } from '../../../src/operations/order.ts';
 
 test.each(GENERATED)('$to is what `npm run generate` makes of $from', ({ from, to, unlike }) => {
@@ -12,6 +13,15 @@ test('the operators’ description has every status of an order', () => {
   const { schemas, parameters } = JSON.parse(text).components;
   expect(schemas.Order.properties.status.enum).toEqual(ORDER_STATUSES);
   expect(parameters.queryStatus.description).toContain(ORDER_STATUSES.join(', '));
+});
+
+test('the operators’ description, and the docs, have every kind of event', () => {
+  const kinds = Object.values(EVENT_KINDS);
+  const fileOf = (path: string) => readFileSync(new URL(`../../../docs/${path}`, import.meta.url), 'utf8');
+  const { OrderEvent } = JSON.parse(fileOf('openapi-ops.json')).components.schemas;
+  expect(OrderEvent.properties.kind.enum).toEqual(kinds);
+  const told = [...fileOf('events.md').matchAll(/^\| `((?:order|offer)\.\w+)` \|/gm)].map(([, kind]) => kind);
+  expect(told).toEqual(kinds);
 });
 
 test('the client runs in browsers: it imports only its own files, and uses no global of Node', () => {
