@@ -62,6 +62,7 @@ export const IN_CI = filesOf({
     'pipelines',
     'queue',
     'queue-abuse',
+    'queue-settings',
   ],
   'integration/node': [
     'eviction',
