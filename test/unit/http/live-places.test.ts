@@ -66,6 +66,33 @@ test('one that leaves while its place is looked up is not counted as slow', asyn
   expect(listeners.counts()).toEqual({ open: 0, refused: 0, slow: 0 });
 });
 
+test('one that does not take its event is counted as slow, and the others are told', async () => {
+  let ahead = 0;
+  const host = {
+    queue: { look: async () => ({ ...place, ahead }) },
+    queueSigners: signers,
+    readRecord: async () => ({}) as SaleRecord,
+    readDeadlineMs: 1_000,
+    fault: () => {},
+  };
+  const listeners = new Listeners(10);
+  const live = new LivePlaces(host as never, listeners);
+  const sent = ['', ''];
+  const replies = sent.map((_, i) => {
+    const reply = live.listen({ saleId: 'web', buyerId: `buyer-${i}` }, place, undefined);
+    const push = (piece: Uint8Array) => {
+      sent[i] += String(piece);
+      return i > 0 || ahead === 0;
+    };
+    reply.begun({ push, finish: () => {} });
+    return reply;
+  });
+  ahead = 3;
+  await vi.waitUntil(() => sent[1]!.includes('"ahead":3'), { timeout: 10_000 });
+  expect(listeners.counts()).toEqual({ open: 2, refused: 0, slow: 1 });
+  for (const reply of replies) reply.ended();
+});
+
 test('however many listen, nobody hears nothing for long while no place can be looked up', async () => {
   const host = {
     queue: { look: () => new Promise<never>(() => {}) },
