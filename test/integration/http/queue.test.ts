@@ -203,6 +203,44 @@ onEachStore((stage) => {
       expect(others!.map(({ rank }) => rank).sort()).toEqual([2, 3]);
     });
 
+    test('is told how long it will wait, and how sure that is, while the offers go on at a pace', async () => {
+      const { node } = stage;
+      const id = await stage.sale({ ...QUEUE, stock: 1_000, startsAt: later() });
+      const change = (body: object) =>
+        node.opsRequest(`/v1/sales/${id}/queue`, { method: 'PATCH', body: JSON.stringify(body) });
+      expect(await change({ action: 'pace', perMinute: 120 })).toMatchObject({ status: 200 });
+      await Promise.all(Array.from({ length: 100 }, (_, i) => join(node, id, `buyer-${i}`)));
+      const { placeToken } = (await join(node, id, 'anna')).body;
+      const look = async () => {
+        const headers = { 'place-token': placeToken };
+        return (await ask(node, 'GET', id, 'anna', { headers })).body;
+      };
+      const before = await look();
+      expect(before).toMatchObject({ state: 'waiting', ahead: 100 });
+      expect(before).not.toHaveProperty('estimateSeconds');
+      await node.ops.change(id, { action: 'window', startsAt: Date.now() - 1_000 }, BY);
+      const place = await until(
+        async () => {
+          const body = await look();
+          return body.estimateSeconds !== undefined && body;
+        },
+        { what: 'the first estimate' },
+      );
+      const { ahead, estimateSeconds, estimateErrorSeconds } = place;
+      expect(ahead).toBeLessThan(100);
+      // Two offers a second. A busy machine may make some of them late.
+      const expected = (ahead + 1) / 2;
+      expect(estimateSeconds).toBeGreaterThan(expected / 2);
+      expect(estimateSeconds).toBeLessThan(expected * 2);
+      expect(Number.isInteger(estimateSeconds)).toBe(true);
+      expect(Number.isInteger(estimateErrorSeconds)).toBe(true);
+      expect(estimateErrorSeconds).toBeGreaterThanOrEqual(0);
+      expect(estimateErrorSeconds).toBeLessThan(estimateSeconds);
+      await change({ action: 'pause' });
+      await until(async () => !('estimateSeconds' in (await look())), { what: 'no offers, no estimate' });
+      expect(await look()).not.toHaveProperty('estimateErrorSeconds');
+    });
+
     test('is given to each of many who ask at once', async () => {
       const { node } = stage;
       const id = await stage.sale({ ...QUEUE, startsAt: later() });
@@ -215,13 +253,13 @@ onEachStore((stage) => {
     });
   });
 
-  describe('a stream of a place', () => {
-    const listen = (id: string, buyer: string, headers: Headers = {}) =>
-      new SaleListener(Number(new URL(stage.node.publicUrl).port), `${id}/place`, {
-        'x-buyer-id': buyer,
-        ...headers,
-      });
+  const listen = (id: string, buyer: string, headers: Headers = {}) =>
+    new SaleListener(Number(new URL(stage.node.publicUrl).port), `${id}/place`, {
+      'x-buyer-id': buyer,
+      ...headers,
+    });
 
+  describe('a stream of a place', () => {
     test('tells each change, from the wait to the end', async () => {
       const { node } = stage;
       const id = await stage.sale({ ...QUEUE, stock: 1, startsAt: later() });
@@ -266,6 +304,45 @@ onEachStore((stage) => {
         { event: 'place', data: { number: 1, state: 'left', reason: 'asked' } },
         { event: 'end', data: { reason: 'left' } },
       ]);
+    });
+  });
+
+  describe('a buyer is present', () => {
+    test('while it asks or listens, and is let go when it does so no more', async () => {
+      const { node } = stage;
+      const id = await stage.sale({ ...QUEUE, stock: 1, presenceSeconds: 2, offerSeconds: 600 });
+      await join(node, id, 'anna');
+      await untilState(node, id, 'anna', 'offered');
+      const tokens = new Map<string, string>();
+      for (const buyer of ['asks', 'listens', 'silent', 'pauses', 'last'])
+        tokens.set(buyer, (await join(node, id, buyer)).body.placeToken);
+      const look = async (buyer: string) => {
+        const headers = { 'place-token': tokens.get(buyer)! };
+        return (await ask(node, 'GET', id, buyer, { headers })).body;
+      };
+      /** @param asking those that ask as often as the last one does */
+      const untilAhead = (ahead: number, asking: readonly string[]) =>
+        until(
+          async () => {
+            for (const buyer of asking) await look(buyer);
+            return (await look('last')).ahead === ahead;
+          },
+          { what: `${ahead} buyers are present before the last one` },
+        );
+      using stream = listen(id, 'listens', { 'place-token': tokens.get('listens')! });
+      await until(() => stream.seen > 0, { what: 'the stream' });
+      await untilAhead(3, ['asks', 'pauses']);
+      // So the time in which one becomes absent passes once more, for those who ask and listen too.
+      await untilAhead(2, ['asks']);
+      expect(await look('asks')).toMatchObject({ number: 2, state: 'waiting' });
+      expect(stream.last).toMatchObject({ event: 'place', data: { number: 3, ahead: 1 } });
+      stream.socket.destroy();
+      await untilAhead(0, []);
+      await ask(node, 'DELETE', id, 'anna');
+      const absent = { state: 'left', reason: 'absent' };
+      await untilState(node, id, 'last', 'offered');
+      for (const buyer of ['asks', 'listens', 'silent', 'pauses'])
+        expect((await ask(node, 'GET', id, buyer)).body, buyer).toMatchObject(absent);
     });
   });
 
