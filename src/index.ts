@@ -31,6 +31,7 @@ export type {
 export { InvalidInput, StockadeError } from './engine/errors.ts';
 export type { OrderEvent } from './events/order-event.ts';
 export type { Erasure, ErasureReport } from './operations/buyer-operations.ts';
+export type { PageQuery } from './operations/checked-input.ts';
 export { type Deletion, OrdersDiffer, SaleDeleting } from './operations/delete-operations.ts';
 export { type DeadLetter, type DeadLetters, UnknownDeadLetter } from './operations/event-operations.ts';
 export { MetRebuild, OperationTimedOut, StoresAway } from './operations/operation-faults.ts';

@@ -2,7 +2,6 @@
 import {
   CODES,
   type Deletion,
-  type LedgerEntry,
   type NewSale,
   type Operations,
   type Order,
@@ -23,6 +22,14 @@ export interface OperatorOptions extends ClientOptions {
   readonly token: string;
   /** The operator's name for the ledger, 1 to 200 printable ASCII characters. */
   readonly operator?: string | undefined;
+}
+
+/** Which page of a list that has no filters. */
+export interface PageOptions extends CallOptions {
+  /** `next` of the page before. */
+  readonly after?: string | undefined;
+  /** 1 to 1,000. */
+  readonly limit?: number | undefined;
 }
 
 /** Which orders of a sale, from the end or the beginning, and where to go on. */
@@ -48,9 +55,7 @@ type Refused<Of extends Name> =
 type Found<Of extends Name> = ({ readonly code: 'found' } & Operations[Of]['answer']) | Refused<Of>;
 export type SaleOutcome<Of extends Name> = { readonly code: 'done'; readonly sale: Sale } | Refused<Of>;
 export type OrderOutcome<Of extends Name> = { readonly code: 'done'; readonly order: Order } | Refused<Of>;
-export type LedgerOutcome =
-  | { readonly code: 'found'; readonly ledger: readonly LedgerEntry[] }
-  | Refused<'ledger'>;
+export type LedgerOutcome = ({ readonly code: 'found' } & Operations['ledger']['answer']) | Refused<'ledger'>;
 export type VerifyOutcome = { readonly code: 'found'; readonly report: VerifyReport } | Refused<'verify'>;
 export type RecoveryOutcome<Of extends Name> =
   | { readonly code: 'found'; readonly recovery: Recovery }
@@ -149,8 +154,9 @@ export class OperatorClient {
     return this.#deletion('deletion', saleId, READS, options);
   }
 
-  ledger(saleId: string, options?: CallOptions): Promise<LedgerOutcome> {
-    return this.#found('ledger', { saleId }, options);
+  /** A page, by default of 1,000 entries, the oldest first. */
+  ledger(saleId: string, { after, limit, ...options }: PageOptions = {}): Promise<LedgerOutcome> {
+    return this.#found('ledger', { saleId }, options, { ...READS, query: { after, limit } });
   }
 
   /** @param repair repair differences that have a proven cause */
@@ -255,9 +261,9 @@ export class OperatorClient {
     return this.#order('refundOrder', orderId, { reason }, REPEATABLE, options);
   }
 
-  /** @param saleId if absent, of all sales */
-  refundsDue(saleId?: string, options?: CallOptions): Promise<Found<'refundsDue'>> {
-    return this.#found('refundsDue', {}, options, { ...READS, query: { saleId } });
+  /** A page, by default of 1,000 orders, the longest due first. @param saleId if absent, of all sales */
+  refundsDue(saleId?: string, { after, limit, ...options }: PageOptions = {}): Promise<Found<'refundsDue'>> {
+    return this.#found('refundsDue', {}, options, { ...READS, query: { saleId, after, limit } });
   }
 
   /**
@@ -267,8 +273,9 @@ export class OperatorClient {
     return this.#found('eraseBuyer', {}, options, { ...REPEATABLE, body: erasure });
   }
 
-  deadLetters(options?: CallOptions): Promise<Found<'deadLetters'>> {
-    return this.#found('deadLetters', {}, options);
+  /** A page, by default of 100, the oldest first. */
+  deadLetters({ after, limit, ...options }: PageOptions = {}): Promise<Found<'deadLetters'>> {
+    return this.#found('deadLetters', {}, options, { ...READS, query: { after, limit } });
   }
 
   /** The request is not repeated: a second one would not find the dead letter in the list any more. */

@@ -4,12 +4,13 @@ import { parseChange } from '../engine/sale/sale-change.ts';
 import { withTimeout } from '../lib/with-timeout.ts';
 import type { Operations } from '../node/operations/operations.ts';
 import { parseErasure } from '../operations/buyer-operations.ts';
+import { isRowId, type PageQuery, parsePageQuery } from '../operations/checked-input.ts';
 import { parseDeleteQuery } from '../operations/delete-operations.ts';
 import { parseOrderEdit } from '../operations/order-edit.ts';
 import { pagesOf } from '../operations/order-export.ts';
 import type { OrderQuery } from '../operations/order-list.ts';
 import type { OrderChange } from '../operations/order-operations.ts';
-import { parseOrderExport, parseOrderQuery } from '../operations/order-query.ts';
+import { parseOrderExport, parseOrderQuery, parseRefundsQuery } from '../operations/order-query.ts';
 import { parseSaleQuery } from '../operations/sale-list.ts';
 import { checkedAuthor, checkedPayType, checkedPurchase, refusedPurchase } from './checked.ts';
 import { type PlaceParts, placesOf } from './embedded-places.ts';
@@ -103,6 +104,21 @@ export class EmbeddedShop implements Shop {
   }
 }
 
+/** One page if the query has a limit, or else the entries of all pages. */
+async function entriesOf<Page extends { readonly next?: string | undefined }, Entry>(
+  read: (query: PageQuery) => Promise<Page>,
+  entries: (page: Page) => readonly Entry[],
+  { after, limit }: PageQuery,
+): Promise<Entry[]> {
+  const all: Entry[] = [];
+  for (let next = after; ; ) {
+    const page = await read({ after: next, limit });
+    for (const entry of entries(page)) all.push(entry);
+    next = page.next;
+    if (next === undefined || limit !== undefined) return all;
+  }
+}
+
 function salesOf(sales: Operations['sales'], run: Work): ShopSales {
   return {
     create: (sale, by) =>
@@ -122,7 +138,11 @@ function salesOf(sales: Operations['sales'], run: Work): ShopSales {
         sales.delete(saleId, parseDeleteQuery({ orders: String(orders) }).orders, checkedAuthor(by)),
       ),
     deletion: (saleId) => run(() => sales.deletion(saleId)),
-    ledger: (saleId) => run(() => sales.ledger(saleId)),
+    ledger: (saleId, query = {}) =>
+      run(async () => {
+        const page = (wanted: PageQuery) => sales.ledger(saleId, wanted);
+        return entriesOf(page, ({ ledger }) => ledger, parsePageQuery({ ...query }, isRowId));
+      }),
     verify: (saleId, options) => run(() => sales.verify(saleId, options)),
     rebalance: (saleId, { dryRun = false } = {}) => run(() => sales.rebalance(saleId, { dryRun })),
     recover: (saleId) => run(() => sales.recover(saleId)),
@@ -148,7 +168,11 @@ function ordersOf(orders: Operations['orders'], run: Work): ShopOrders {
     refund: (orderId, by) => change(orderId, () => ({ kind: 'refund' }), by),
     edit: (orderId, edit, by) =>
       run(async () => orders.editOrder(orderId, parseOrderEdit({ ...edit }).edit, checkedAuthor(by))),
-    refundsDue: (saleId) => run(() => orders.refundsDue(saleId)),
+    refundsDue: (saleId, query = {}) =>
+      run(async () => {
+        const page = (wanted: PageQuery) => orders.refundsDue({ ...wanted, saleId });
+        return entriesOf(page, ({ orders }) => orders, parseRefundsQuery({ ...query }));
+      }),
   };
 }
 
@@ -165,7 +189,7 @@ function buyersOf(buyers: Operations['buyers'], run: Work): ShopBuyers {
 
 function eventsOf(events: Operations['events'], run: Work): ShopEvents {
   return {
-    deadLetters: () => run(() => events.deadLetters()),
+    deadLetters: (query = {}) => run(async () => events.deadLetters(parsePageQuery({ ...query }, isRowId))),
     resendDeadLetter: (id) => run(() => events.resendDeadLetter(id)),
     resendAllDeadLetters: () => run(() => events.resendAllDeadLetters()),
   };

@@ -1,6 +1,7 @@
 /** The interface of an embedded shop: purchases, and what operators do. */
 import type { Outcome } from '../engine/contract.ts';
 import type { ErasureReport } from '../operations/buyer-operations.ts';
+import type { PageQuery } from '../operations/checked-input.ts';
 import type { Deletion } from '../operations/delete-operations.ts';
 import type { DeadLetters } from '../operations/event-operations.ts';
 import type { OrderPage } from '../operations/order-list.ts';
@@ -148,8 +149,11 @@ export interface ShopSales {
   delete(saleId: string, orders?: number, by?: ChangeAuthor): Promise<Deletion>;
   /** The newest deletion of a sale with this id. */
   deletion(saleId: string): Promise<Deletion>;
-  /** The creation, then all changes, the newest last. */
-  ledger(saleId: string): Promise<LedgerEntry[]>;
+  /**
+   * The creation, then all changes, the newest last.
+   * @param query with a `limit` it gets at most so many; `after` is the id of the last one that you have. @throws InvalidInput
+   */
+  ledger(saleId: string, query?: PageQuery): Promise<LedgerEntry[]>;
   /** Checks that every unit is accounted for, in both stores. */
   verify(saleId: string, options?: VerifyOptions): Promise<VerifyReport>;
   /** Evens out the units left in the segments. */
@@ -187,8 +191,12 @@ export interface ShopOrders {
    * @throws InvalidInput
    */
   edit(orderId: string, edit: OrderEdit, by?: ChangeAuthor): Promise<OrderOutcome>;
-  /** Orders that were paid too late and have to be refunded, at most 1,000. @param saleId if absent, of all sales */
-  refundsDue(saleId?: string): Promise<Order[]>;
+  /**
+   * Orders that were paid too late and have to be refunded, the longest due first.
+   * @param saleId if absent, of all sales
+   * @param query with a `limit` it gets at most so many; `after` is the last order id that you have. @throws InvalidInput
+   */
+  refundsDue(saleId?: string, query?: PageQuery): Promise<Order[]>;
 }
 
 /** Which orders of a sale, and in which order. Times are ISO 8601 with zone. */
@@ -240,7 +248,8 @@ export interface ShopBuyers {
 
 /** Dead letters: order events that `onOrderEvents`, or the webhook, did not accept in any attempt. */
 export interface ShopEvents {
-  deadLetters(): Promise<DeadLetters>;
+  /** A page, by default the 100 oldest: `next` of it is `after` of the next one. @throws InvalidInput */
+  deadLetters(query?: PageQuery): Promise<DeadLetters>;
   /** Queues it to be delivered next. @throws UnknownDeadLetter */
   resendDeadLetter(id: string): Promise<void>;
   /** Queues all of them. @returns how many */

@@ -1,6 +1,7 @@
 /** The webhook's queue: pages that wait, and dead letters (migrations/006-webhook-pages.sql). */
 
-import type { DeadLetter } from '../operations/event-operations.ts';
+import { type PageQuery, pageOf } from '../operations/checked-input.ts';
+import type { DeadLetter, DeadLetters } from '../operations/event-operations.ts';
 import { numbers } from '../postgres/array-literal.ts';
 import { type Database, rows } from '../postgres/database.ts';
 import { kindIn } from './event-kind.ts';
@@ -15,8 +16,8 @@ export interface Delivery {
   readonly attempts: number;
 }
 
-/** Most dead letters in one list: the oldest. */
-const MAX_LISTED = 100;
+/** Dead letters in a page, unless the query asks for fewer or more. */
+const DEFAULT_LISTED = 100;
 const FAILURE_CHARACTERS = 500;
 
 interface PageRow {
@@ -119,16 +120,22 @@ export class WebhookQueue {
     return dead!.pages;
   }
 
-  async deadLetters(): Promise<DeadLetter[]> {
-    return rows<DeadLetter>(
+  /** A page of the dead letters, the oldest first. */
+  async deadLetters({
+    after = '0',
+    limit = DEFAULT_LISTED,
+  }: PageQuery = {}): Promise<Omit<DeadLetters, 'total'>> {
+    const found = await rows<DeadLetter>(
       this.#db,
       `SELECT id::text, ${kindIn('kind')} AS kind,
          to_char(happened_at AT TIME ZONE 'UTC', ${ISO_TIME}) AS at,
          to_char(dead_at AT TIME ZONE 'UTC', ${ISO_TIME}) AS "deadAt",
          attempts, failed_with AS "failedWith", order_ids::text[] AS "orderIds"
-       FROM webhook_pages WHERE dead_at IS NOT NULL ORDER BY webhook_pages.id LIMIT ?`,
-      [MAX_LISTED],
+       FROM webhook_pages WHERE dead_at IS NOT NULL AND webhook_pages.id > ?::bigint ORDER BY webhook_pages.id LIMIT ?`,
+      [after, limit + 1],
     );
+    const { page, next } = pageOf(found, limit, ({ id }) => id);
+    return { listed: page, next };
   }
 
   /**

@@ -30,6 +30,56 @@ export function checkedInput<T>(schema: z.ZodType<T>, input: unknown, words: Wor
   throw new InvalidInput(words.invalid, faults);
 }
 
+/** Entries in a page of any list at most. */
+export const MAX_PAGE = 1_000;
+
+/** Which page of a list that has no filters. */
+export interface PageQuery {
+  /** The page begins after this entry: `next` of the page before. */
+  readonly after?: string | undefined;
+  /** 1 to MAX_PAGE. */
+  readonly limit?: number | undefined;
+}
+
+/** The fields of a `PageQuery`, as a schema. @param isCursor whether a text is an `after` of that list */
+export function pageFields(isCursor: (text: string) => boolean) {
+  const after = z.string().refine(isCursor, { error: 'must be `next` of the page before' });
+  return { after: after.optional(), limit: pageLimit(1, MAX_PAGE).optional() };
+}
+
+/** @param input names with values; an undefined value is missing. @throws InvalidInput with all faults at once */
+export function parsePageQuery(
+  input: Readonly<Record<string, unknown>>,
+  isCursor: (text: string) => boolean,
+): PageQuery {
+  return checkedInput(z.strictObject(pageFields(isCursor)), input, PAGE_WORDS);
+}
+
+/** For `checkedInput` of a query. */
+export const PAGE_WORDS: Words = {
+  invalid: 'the query is not valid',
+  whole: 'the query',
+  unknown: 'is not a part of this query',
+  isFlat: true,
+};
+
+const MAX_ROW_ID = 2n ** 63n - 1n;
+
+/** Whether the text may be the id of a row that Postgres has numbered. */
+export function isRowId(text: string): boolean {
+  return /^\d{1,19}$/.test(text) && BigInt(text) <= MAX_ROW_ID;
+}
+
+/** The first `limit` of the rows that were read, one more than that. @returns also `next`, if there was one more */
+export function pageOf<T>(
+  found: readonly T[],
+  limit: number,
+  idOf: (entry: T) => string,
+): { page: T[]; next: string | undefined } {
+  const page = found.slice(0, limit);
+  return { page, next: found.length > limit ? idOf(page.at(-1)!) : undefined };
+}
+
 /** A number of entries, as a number or as digits: `0x10` and an empty text are numbers for JavaScript, but nobody means them. */
 export function pageLimit(least: number, most: number) {
   const error = `must be a whole number from ${least} to ${most}`;

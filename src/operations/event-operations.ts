@@ -3,6 +3,7 @@
  * OpsClient through a node's ops port.
  */
 import { StockadeError } from '../engine/errors.ts';
+import type { PageQuery } from './checked-input.ts';
 
 export interface DeadLetter {
   readonly id: string;
@@ -17,13 +18,16 @@ export interface DeadLetter {
 }
 
 export interface DeadLetters {
-  /** Number of all dead letters; `listed` has the oldest. */
+  /** Number of all dead letters; `listed` has a page of them, the oldest first. */
   readonly total: number;
   readonly listed: readonly DeadLetter[];
+  /** The next page is after this id. Missing: there is none. */
+  readonly next?: string | undefined;
 }
 
 export interface EventOperations {
-  deadLetters(): Promise<DeadLetters>;
+  /** @param query by default the 100 oldest */
+  deadLetters(query?: PageQuery): Promise<DeadLetters>;
   /**
    * Queues it to be delivered next, before all younger pages. @throws UnknownDeadLetter, or an error with its code
    */

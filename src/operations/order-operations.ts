@@ -4,7 +4,7 @@
  */
 import type { Author } from '../engine/sale/author.ts';
 import type { Order, OrderChange, OrderEdit, OrderStatus } from './order.ts';
-import type { OrderPage, OrderQuery } from './order-list.ts';
+import type { OrderPage, OrderQuery, RefundPage, RefundQuery } from './order-list.ts';
 
 export {
   type NotedChange,
@@ -51,9 +51,6 @@ export interface OrderOperations {
   editOrder(orderId: string, edit: OrderEdit, by: Author): Promise<OrderOutcome>;
   /** A page of the sale's orders. @throws UnknownSale */
   listOrders(saleId: string, query?: OrderQuery): Promise<OrderPage>;
-  /**
-   * Orders that were paid too late and are not refunded yet, the longest due first, at most 1,000.
-   * @param saleId if absent, of all sales. @throws UnknownSale
-   */
-  refundsDue(saleId?: string): Promise<Order[]>;
+  /** A page of the orders that were paid too late and are not refunded yet. @throws UnknownSale, InvalidInput */
+  refundsDue(query?: RefundQuery): Promise<RefundPage>;
 }

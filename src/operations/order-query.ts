@@ -5,9 +5,16 @@ import { isOrderId } from '../engine/order-id.ts';
 import { time } from '../engine/sale/json-values.ts';
 import { NOTE_FIELDS } from '../engine/sale/order-note.ts';
 import { urlQuery } from '../lib/url-query.ts';
-import { checkedInput, pageLimit } from './checked-input.ts';
+import {
+  checkedInput,
+  PAGE_WORDS,
+  type PageQuery,
+  pageFields,
+  pageLimit,
+  parsePageQuery,
+} from './checked-input.ts';
 import { ORDER_STATUSES } from './order.ts';
-import { MAX_PAGE_ORDERS, type OrderFilter, type OrderQuery } from './order-list.ts';
+import { MAX_PAGE_ORDERS, type OrderFilter, type OrderQuery, type RefundQuery } from './order-list.ts';
 
 const after = z
   .string()
@@ -71,13 +78,13 @@ export interface OrderExport extends OrderFilter {
 
 /** @param input names with values; an undefined value is missing. @throws InvalidInput with all faults at once */
 export function parseOrderQuery(input: Readonly<Record<string, unknown>>): OrderQuery {
-  const { buyer, ...rest } = checkedInput(query, input, WORDS);
+  const { buyer, ...rest } = checkedInput(query, input, PAGE_WORDS);
   return { ...rest, buyerId: buyer };
 }
 
 /** As `parseOrderQuery`. */
 export function parseOrderExport(input: Readonly<Record<string, unknown>>): OrderExport {
-  const { buyer, ...rest } = checkedInput(exportQuery, input, WORDS);
+  const { buyer, ...rest } = checkedInput(exportQuery, input, PAGE_WORDS);
   return { ...rest, buyerId: buyer };
 }
 
@@ -88,18 +95,15 @@ export function parseOrderExport(input: Readonly<Record<string, unknown>>): Orde
 export function parseOwnQuery(
   input: Readonly<Record<string, unknown>>,
   isCursor: (text: string) => boolean = isOrderId,
-): Pick<OrderQuery, 'after' | 'limit'> {
-  const cursor = z.string().refine(isCursor, { error: 'must be `next` of the page before' });
-  return checkedInput(z.strictObject({ after: cursor.optional(), limit: limit.optional() }), input, WORDS);
+): PageQuery {
+  return parsePageQuery(input, isCursor);
 }
 
-const refundsQuery = z.strictObject({ saleId: z.string().optional() });
+const refundsQuery = z.strictObject({ saleId: z.string().optional(), ...pageFields(isOrderId) });
 
 /** Parses a query for the refunds that are due. Without a sale these are those of all sales. @throws as `parseOrderQuery` */
-export function parseRefundsQuery(input: Readonly<Record<string, unknown>>): {
-  readonly saleId?: string | undefined;
-} {
-  return checkedInput(refundsQuery, input, WORDS);
+export function parseRefundsQuery(input: Readonly<Record<string, unknown>>): RefundQuery {
+  return checkedInput(refundsQuery, input, PAGE_WORDS);
 }
 
 /** The query in the form of a URL: with its question mark, or `''` if it is empty. */
@@ -125,10 +129,3 @@ export function queryText({
     until: iso(until),
   });
 }
-
-const WORDS = {
-  invalid: 'the query is not valid',
-  whole: 'the query',
-  unknown: 'is not a part of this query',
-  isFlat: true,
-};

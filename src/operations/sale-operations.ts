@@ -7,6 +7,7 @@ import type { SaleState } from '../engine/contract.ts';
 import { StockadeError } from '../engine/errors.ts';
 import type { Author } from '../engine/sale/author.ts';
 import type { NotedAction, SaleChange } from '../engine/sale/sale-change.ts';
+import type { PageQuery } from './checked-input.ts';
 import type { DeleteOperations } from './delete-operations.ts';
 import type { RebalanceOperations } from './rebalance-operations.ts';
 import type { RecoverOperations } from './recover-operations.ts';
@@ -41,6 +42,13 @@ export interface LedgerEntry {
   readonly applied: boolean;
 }
 
+export interface LedgerPage {
+  /** The creation, then the changes, the oldest first. */
+  readonly ledger: readonly LedgerEntry[];
+  /** The next page is after this id. Missing: there is none. */
+  readonly next?: string | undefined;
+}
+
 export interface SaleOperations extends RebalanceOperations, RecoverOperations, DeleteOperations {
   /** @param input the sale in JSON, with an optional `reason`. @throws InvalidInput, SaleExists, SaleDeleting */
   create(input: unknown, actor: string): Promise<SaleStatus>;
@@ -53,8 +61,8 @@ export interface SaleOperations extends RebalanceOperations, RecoverOperations, 
    * InsufficientStock
    */
   change(saleId: string, change: SaleChange, author: Author): Promise<SaleStatus>;
-  /** All entries, from the creation to the newest change. @throws UnknownSale */
-  ledger(saleId: string): Promise<LedgerEntry[]>;
+  /** A page, by default of 1,000 entries. @throws UnknownSale */
+  ledger(saleId: string, query?: PageQuery): Promise<LedgerPage>;
   /** @throws UnknownSale */
   verify(saleId: string, options?: VerifyOptions): Promise<VerifyReport>;
 }

@@ -1,4 +1,6 @@
-import { MAX_REFUNDS_DUE } from '../operations/order-list.ts';
+import { InvalidInput } from '../engine/errors.ts';
+import { MAX_PAGE, pageOf } from '../operations/checked-input.ts';
+import type { RefundPage, RefundQuery } from '../operations/order-list.ts';
 import type { NotedChange, Order, OrderStatus, PayType } from '../operations/order-operations.ts';
 import { type Database, rows } from '../postgres/database.ts';
 
@@ -82,15 +84,38 @@ function isRefundDue({ refund_due_at, refunded_at }: OrderRow): boolean {
   return refund_due_at !== null && refunded_at === null;
 }
 
-/** Orders that were paid too late and are not refunded yet, the longest due first. */
-export async function readRefundsDue(db: Database, saleId: string | undefined): Promise<Order[]> {
+/** A page of the orders that were paid too late and are not refunded yet, the longest due first. @throws InvalidInput */
+export async function readRefundsDue(
+  db: Database,
+  { saleId, after, limit = MAX_PAGE }: RefundQuery,
+): Promise<RefundPage> {
+  const ofSale = saleId === undefined ? '' : 'AND o.sale_id = ?';
+  // The order has this time also after it was refunded.
+  const behind =
+    after === undefined
+      ? ''
+      : 'AND (o.refund_due_at, o.order_id) > (SELECT a.refund_due_at, a.order_id FROM orders a WHERE a.order_id = ?::bigint)';
   const found = await rows<OrderRow>(
     db,
     `SELECT o.* FROM orders o
-     WHERE refund_due_at IS NOT NULL AND refunded_at IS NULL ${saleId === undefined ? '' : 'AND sale_id = ?'}
-       AND ${IN_A_SALE}
-     ORDER BY refund_due_at, order_id LIMIT ?`,
-    [...(saleId === undefined ? [] : [saleId]), MAX_REFUNDS_DUE],
+     WHERE o.refund_due_at IS NOT NULL AND o.refunded_at IS NULL ${ofSale} ${behind} AND ${IN_A_SALE}
+     ORDER BY o.refund_due_at, o.order_id LIMIT ?`,
+    [...(saleId === undefined ? [] : [saleId]), ...(after === undefined ? [] : [after]), limit + 1],
   );
-  return found.map(orderOf);
+  // Another order's id must not look like the end of the list.
+  if (found.length === 0 && after !== undefined && !(await wasRefundDue(db, after))) {
+    const problem = 'is not an order that had to be refunded after a late payment';
+    throw new InvalidInput('the query is not valid', [{ field: 'after', problem }]);
+  }
+  const { page, next } = pageOf(found, limit, (row) => row.order_id);
+  return { orders: page.map(orderOf), next };
+}
+
+async function wasRefundDue(db: Database, orderId: string): Promise<boolean> {
+  const found = await rows(
+    db,
+    'SELECT 1 FROM orders WHERE order_id = ?::bigint AND refund_due_at IS NOT NULL',
+    [orderId],
+  );
+  return found.length > 0;
 }

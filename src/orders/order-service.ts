@@ -4,7 +4,7 @@ import { isOrderId } from '../engine/order-id.ts';
 import type { Author } from '../engine/sale/author.ts';
 import { withTimeout } from '../lib/with-timeout.ts';
 import type { OrderEdit } from '../operations/order.ts';
-import type { OrderPage, OrderQuery } from '../operations/order-list.ts';
+import type { OrderPage, OrderQuery, RefundPage, RefundQuery } from '../operations/order-list.ts';
 import type { Order, OrderChange, OrderOperations, OrderOutcome } from '../operations/order-operations.ts';
 import { UnknownSale } from '../operations/sale-operations.ts';
 import { readKnownSale } from '../sales/sale-rows.ts';
@@ -124,10 +124,10 @@ export class OrderService implements OrderOperations {
     return page;
   }
 
-  async refundsDue(saleId?: string): Promise<Order[]> {
+  async refundsDue(query: RefundQuery = {}): Promise<RefundPage> {
     // A mistyped sale id must not look like a sale without refunds.
-    if (saleId !== undefined) await readKnownSale(this.#parts.db, saleId);
-    return readRefundsDue(this.#parts.db, saleId);
+    if (query.saleId !== undefined) await readKnownSale(this.#parts.db, query.saleId);
+    return readRefundsDue(this.#parts.db, query);
   }
 
   async #giveBack({ orderId, status }: Order): Promise<void> {

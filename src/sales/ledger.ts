@@ -6,7 +6,8 @@
 import type { Knex } from 'knex';
 import type { Author } from '../engine/sale/author.ts';
 import type { NotedAction } from '../engine/sale/sale-change.ts';
-import type { LedgerEntry } from '../operations/sale-operations.ts';
+import { MAX_PAGE, type PageQuery, pageOf } from '../operations/checked-input.ts';
+import type { LedgerEntry, LedgerPage } from '../operations/sale-operations.ts';
 import { secondsSince } from '../postgres/age.ts';
 import { type Database, rows } from '../postgres/database.ts';
 import { type SaleRow, settingsOf } from './sale-rows.ts';
@@ -134,8 +135,26 @@ export async function closeArchive(db: Knex, saleId: string): Promise<void> {
   );
 }
 
-/** All entries, from the creation to the newest change. */
-export async function readLedger(db: Database, row: SaleRow): Promise<LedgerEntry[]> {
+/** A page of the entries, from the creation to the newest change. */
+export async function readLedger(
+  db: Database,
+  row: SaleRow,
+  { after, limit = MAX_PAGE }: PageQuery,
+): Promise<LedgerPage> {
+  const found = await readEntries(db, row.sale.id, after ?? '0', limit + 1);
+  const isNoted = after !== undefined || found[0]?.action === 'create';
+  const entries = isNoted ? found : [await unnotedCreation(db, row), ...found];
+  const { page, next } = pageOf(entries, limit, ({ id }) => id);
+  return { ledger: page, next };
+}
+
+/** Entries with ids above `after`, the oldest first. @param limit missing: all */
+async function readEntries(
+  db: Database,
+  saleId: string,
+  after: string,
+  limit?: number,
+): Promise<LedgerEntry[]> {
   const found = await rows<{
     id: string;
     moved_at: Date;
@@ -148,24 +167,24 @@ export async function readLedger(db: Database, row: SaleRow): Promise<LedgerEntr
   }>(
     db,
     `SELECT id::text, moved_at, action, units, actor, reason, detail, applied_at IS NULL AS open
-     FROM stock_movements WHERE sale_id = ? ORDER BY stock_movements.id`,
-    [row.sale.id],
+     FROM stock_movements WHERE sale_id = ? AND stock_movements.id > ?::bigint ORDER BY stock_movements.id LIMIT ?`,
+    [saleId, after, limit ?? null],
   );
-  const entries = found.map(({ id, moved_at, units, open, ...rest }) => ({
+  return found.map(({ id, moved_at, units, open, ...rest }) => ({
     id,
     at: moved_at.toISOString(),
     units: Number(units),
     ...rest,
     applied: !open,
   }));
-  return entries[0]?.action === 'create' ? entries : [unnotedCreation(row, entries), ...entries];
 }
 
 /**
  * The creation entry of a sale that was created by a version that wrote none. If a setting was changed since, its first change has
  * the initial value. The entry's id is 0, which no row has.
  */
-function unnotedCreation({ sale, createdAt }: SaleRow, changes: readonly LedgerEntry[]): LedgerEntry {
+async function unnotedCreation(db: Database, { sale, createdAt }: SaleRow): Promise<LedgerEntry> {
+  const changes = await readEntries(db, sale.id, '0');
   const before = (action: NotedAction) => changes.find((change) => change.action === action)?.detail.from;
   const edited = changes.filter(({ action }) => action === 'edit').map(({ detail }) => detail.from as object);
   const { metadata: _, ...beforeEdits } = withoutNulls(Object.assign({}, ...edited.reverse()));

@@ -9,12 +9,13 @@ import type { SaleChange } from '../engine/sale/sale-change.ts';
 import { parseNewSale, saleToJson } from '../engine/sale/sale-json.ts';
 import { unitsLeft } from '../engine/sale/units-left.ts';
 import { monotonicMs } from '../lib/monotonic.ts';
+import type { PageQuery } from '../operations/checked-input.ts';
 import { type Deletion, SaleDeleting } from '../operations/delete-operations.ts';
 import type { RebalanceOptions, RebalanceReport } from '../operations/rebalance-operations.ts';
 import type { Recovery } from '../operations/recover-operations.ts';
 import { DEFAULT_PAGE_SALES, type SalePage, type SaleQuery } from '../operations/sale-list.ts';
 import {
-  type LedgerEntry,
+  type LedgerPage,
   SaleExists,
   type SaleOperations,
   type SaleStatus,
@@ -109,8 +110,8 @@ export class SaleService implements SaleOperations {
     return this.show(saleId);
   }
 
-  async ledger(saleId: string): Promise<LedgerEntry[]> {
-    return readLedger(this.#db, await this.#row(saleId));
+  async ledger(saleId: string, query: PageQuery = {}): Promise<LedgerPage> {
+    return readLedger(this.#db, await this.#row(saleId), query);
   }
 
   async verify(saleId: string, { repair = false }: VerifyOptions = {}): Promise<VerifyReport> {

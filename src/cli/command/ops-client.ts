@@ -5,11 +5,12 @@ import type { Author } from '../../engine/sale/author.ts';
 import { changeToJson, type SaleAction, type SaleChange } from '../../engine/sale/sale-change.ts';
 import { urlQuery } from '../../lib/url-query.ts';
 import type { BuyerOperations, ErasureReport, ErasureWish } from '../../operations/buyer-operations.ts';
+import type { PageQuery } from '../../operations/checked-input.ts';
 import type { ConsolePicture, ConsoleQuery } from '../../operations/console/console-operations.ts';
 import type { Deletion } from '../../operations/delete-operations.ts';
 import type { DeadLetter, DeadLetters, EventOperations } from '../../operations/event-operations.ts';
 import type { OrderEdit } from '../../operations/order.ts';
-import type { OrderPage, OrderQuery } from '../../operations/order-list.ts';
+import type { OrderPage, OrderQuery, RefundPage, RefundQuery } from '../../operations/order-list.ts';
 import type { Order, OrderChange, OrderOperations, OrderOutcome } from '../../operations/order-operations.ts';
 import { queryText } from '../../operations/order-query.ts';
 import {
@@ -24,7 +25,7 @@ import type { RebalanceOptions, RebalanceReport } from '../../operations/rebalan
 import type { Recovery } from '../../operations/recover-operations.ts';
 import { type SalePage, type SaleQuery, saleQueryText } from '../../operations/sale-list.ts';
 import type {
-  LedgerEntry,
+  LedgerPage,
   SaleOperations,
   SaleStatus,
   VerifyOptions,
@@ -100,9 +101,9 @@ export class OpsClient
     });
   }
 
-  async ledger(saleId: string): Promise<LedgerEntry[]> {
-    const path = `${pathOf(saleId)}/ledger`;
-    return (await this.#connection.call<{ ledger: LedgerEntry[] }>({ method: 'GET', path, saleId })).ledger;
+  ledger(saleId: string, { after, limit }: PageQuery = {}): Promise<LedgerPage> {
+    const path = `${pathOf(saleId)}/ledger${urlQuery({ after, limit })}`;
+    return this.#connection.call({ method: 'GET', path, saleId });
   }
 
   verify(saleId: string, options?: VerifyOptions): Promise<VerifyReport> {
@@ -189,12 +190,9 @@ export class OpsClient
     return this.#connection.call({ method: 'GET', path, saleId });
   }
 
-  async refundsDue(saleId?: string): Promise<Order[]> {
-    const query = saleId === undefined ? '' : `?saleId=${encodeURIComponent(saleId)}`;
-    const path = `/v1/refunds-due${query}`;
-    return (
-      await this.#connection.call<{ orders: Order[] }>({ method: 'GET', path, ...(saleId && { saleId }) })
-    ).orders;
+  refundsDue({ saleId, after, limit }: RefundQuery = {}): Promise<RefundPage> {
+    const path = `/v1/refunds-due${urlQuery({ saleId, after, limit })}`;
+    return this.#connection.call({ method: 'GET', path, ...(saleId && { saleId }) });
   }
 
   erase({ saleId, ...wish }: ErasureWish, { actor, reason }: Author): Promise<ErasureReport> {
@@ -203,13 +201,10 @@ export class OpsClient
     return this.#connection.call({ method: 'POST', path: '/v1/erasures', body, operator: actor, ...named });
   }
 
-  async deadLetters(): Promise<DeadLetters> {
-    const path = '/v1/events/dead';
-    const { total, dead } = await this.#connection.call<{ total: number; dead: DeadLetter[] }>({
-      method: 'GET',
-      path,
-    });
-    return { total, listed: dead };
+  async deadLetters({ after, limit }: PageQuery = {}): Promise<DeadLetters> {
+    const path = `/v1/events/dead${urlQuery({ after, limit })}`;
+    const { dead, ...page } = await this.#connection.call<DeadPage>({ method: 'GET', path });
+    return { ...page, listed: dead };
   }
 
   async resendDeadLetter(id: string): Promise<void> {
@@ -262,6 +257,8 @@ function orderPathOf(orderId: string): string {
 function segmentOf(id: string): string {
   return /^\.{1,2}$/.test(id) ? id.replaceAll('.', '%252E') : encodeURIComponent(id);
 }
+
+type DeadPage = Omit<DeadLetters, 'listed'> & { readonly dead: readonly DeadLetter[] };
 
 type DoneOrder = Order & { readonly retaken?: true; readonly replaces?: string };
 

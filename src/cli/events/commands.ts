@@ -1,22 +1,29 @@
 /** Commands for dead letters: order events that the webhook did not accept. */
 import { Option } from 'commander';
+import { isRowId, parsePageQuery } from '../../operations/checked-input.ts';
 import type { DeadLetter } from '../../operations/event-operations.ts';
 import { type CommandSpec, QUIET, SALE_SETTINGS } from '../command/command.ts';
+import { namingFlags } from '../command/flags.ts';
 import { withOperations } from '../command/open-operations.ts';
 import { EXIT_OK, UsageError } from '../terminal/explain.ts';
 import { columns, plural, print, printJson } from '../terminal/output.ts';
+import { noteMore, PAGE_OPTIONS } from '../terminal/pages.ts';
 
 const listDead: CommandSpec = {
   name: 'dead',
   summary: 'list the order events that the webhook did not accept in any attempt, the oldest first',
+  options: PAGE_OPTIONS,
   settings: SALE_SETTINGS,
   defaults: QUIET,
   examples: ['stockade events dead', 'stockade events dead --json'],
-  async run({ config, log, json }) {
-    const { total, listed } = await withOperations({ config, log }, ({ events }) => events.deadLetters());
-    if (json) printJson({ total, dead: listed });
+  async run({ config, log, json, options: { limit, after } }) {
+    const query = await namingFlags('the query', listDead, () => parsePageQuery({ limit, after }, isRowId));
+    const found = await withOperations({ config, log }, ({ events }) => events.deadLetters(query));
+    const { total, listed, next } = found;
+    if (json) printJson({ total, dead: listed, next });
     else if (total === 0) print('There are no dead letters.');
-    else print(`${deadTable(listed)}\n${foot(total, listed.length)}`);
+    else print(`${deadTable(listed)}\n${foot(total, listed.length, query.after === undefined)}`);
+    if (!json) noteMore(next);
     return EXIT_OK;
   },
 };
@@ -61,7 +68,7 @@ function deadTable(letters: readonly DeadLetter[]): string {
   return columns(rows, { head, align: ['right', 'left', 'right', 'left', 'left', 'right', 'left'] });
 }
 
-function foot(total: number, listed: number): string {
-  const more = total > listed ? `; the oldest ${listed} are shown` : '';
+function foot(total: number, listed: number, isFirst: boolean): string {
+  const more = total > listed ? `; ${isFirst ? 'the oldest ' : ''}${listed} are shown` : '';
   return `${plural(total, 'dead letter')}${more}.`;
 }

@@ -2,15 +2,16 @@ import { Option } from 'commander';
 import { InvalidInput } from '../../engine/errors.ts';
 import { isOrderId } from '../../engine/order-id.ts';
 import { parseOrderEdit } from '../../operations/order-edit.ts';
-import { MAX_REFUNDS_DUE } from '../../operations/order-list.ts';
 import { type OrderChange, PAY_TYPES, type PayType } from '../../operations/order-operations.ts';
+import { parseRefundsQuery } from '../../operations/order-query.ts';
 import { AUTHOR_OPTIONS, authorOf } from '../command/author.ts';
 import { type CommandSpec, QUIET, SALE_SETTINGS } from '../command/command.ts';
 import { confirmation, YES_OPTION } from '../command/confirm.ts';
 import { namingFlags, parsedOrText } from '../command/flags.ts';
 import { withOperations } from '../command/open-operations.ts';
 import { EXIT_OK, UsageError } from '../terminal/explain.ts';
-import { note, number, print, printJson } from '../terminal/output.ts';
+import { print, printJson } from '../terminal/output.ts';
+import { noteMore, PAGE_OPTIONS } from '../terminal/pages.ts';
 import { exportCommand } from './export.ts';
 import { type FinalKind, isFinal, toldOf } from './final-changes.ts';
 import { listOrders } from './list.ts';
@@ -153,20 +154,24 @@ const editOrder: CommandSpec = {
 const refundsDue: CommandSpec = {
   name: 'refunds-due [sale]',
   summary: 'list orders that were paid too late and have to be refunded, the longest due first',
+  options: PAGE_OPTIONS,
   settings: SALE_SETTINGS,
   defaults: QUIET,
   examples: ['stockade order refunds-due', 'stockade order refunds-due tickets --json'],
-  async run({ config, log, json, args }) {
-    const due = await withOperations({ config, log }, ({ orders }) => orders.refundsDue(args[0]));
-    if (json) printJson({ orders: due });
-    else print(due.length === 0 ? 'No refund is due.' : orderTable(due));
-    if (due.length === MAX_REFUNDS_DUE)
-      note(
-        `these are the ${number(due.length)} that are due longest; there may be more: refund them, and list again`,
-      );
+  async run({ config, log, json, args, options: { limit, after } }) {
+    const query = await namingFlags('the query', refundsDue, () =>
+      parseRefundsQuery({ saleId: args[0], limit, after }),
+    );
+    const page = await withOperations({ config, log }, ({ orders }) => orders.refundsDue(query));
+    if (json) printJson(page);
+    else print(page.orders.length === 0 ? noneDue(query.after) : orderTable(page.orders));
+    if (!json) noteMore(page.next);
     return EXIT_OK;
   },
 };
+
+const noneDue = (after: string | undefined) =>
+  after === undefined ? 'No refund is due.' : 'No more refunds are due.';
 
 export const ORDER_COMMANDS = [
   listOrders,

@@ -6,7 +6,8 @@ import { type CommandSpec, QUIET, SALE_SETTINGS } from '../command/command.ts';
 import { namingFlags } from '../command/flags.ts';
 import { withOperations } from '../command/open-operations.ts';
 import { EXIT_OK } from '../terminal/explain.ts';
-import { note, print, printJson } from '../terminal/output.ts';
+import { print, printJson } from '../terminal/output.ts';
+import { noteMore } from '../terminal/pages.ts';
 import { listTable } from './show-order.ts';
 
 export const FILTER_OPTIONS = [
@@ -52,7 +53,7 @@ export const listOrders: CommandSpec = {
     if (json) printJson(page);
     else {
       print(page.orders.length === 0 ? 'There are no such orders on this page.' : listTable(page.orders));
-      if (page.next !== undefined) note(`More follow: add --after ${page.next}`);
+      noteMore(page.next);
     }
     return EXIT_OK;
   },

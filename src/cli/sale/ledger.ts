@@ -1,20 +1,26 @@
 import type { SaleJson } from '../../engine/sale/sale-json.ts';
+import { isRowId, parsePageQuery } from '../../operations/checked-input.ts';
 import type { LedgerEntry } from '../../operations/sale-operations.ts';
 import { type CommandSpec, QUIET, SALE_SETTINGS } from '../command/command.ts';
+import { namingFlags } from '../command/flags.ts';
 import { withOperations } from '../command/open-operations.ts';
 import { EXIT_OK } from '../terminal/explain.ts';
 import { columns, number, plural, print, printJson } from '../terminal/output.ts';
+import { noteMore, PAGE_OPTIONS } from '../terminal/pages.ts';
 
 export const saleLedger: CommandSpec = {
   name: 'ledger <sale>',
   summary: 'list how a sale began and what operators changed: when, who, why',
+  options: PAGE_OPTIONS,
   settings: SALE_SETTINGS,
   defaults: QUIET,
   examples: ['stockade sale ledger tickets', 'stockade sale ledger tickets --json'],
-  async run({ config, log, json, args }) {
-    const ledger = await withOperations({ config, log }, ({ sales }) => sales.ledger(args[0]!));
-    if (json) printJson({ ledger });
-    else print(ledgerTable(ledger));
+  async run({ config, log, json, args, options: { limit, after } }) {
+    const query = await namingFlags('the query', saleLedger, () => parsePageQuery({ limit, after }, isRowId));
+    const page = await withOperations({ config, log }, ({ sales }) => sales.ledger(args[0]!, query));
+    if (json) printJson(page);
+    else print(page.ledger.length === 0 ? 'There are no more entries.' : ledgerTable(page.ledger));
+    if (!json) noteMore(page.next);
     return EXIT_OK;
   },
 };

@@ -542,8 +542,10 @@ export interface Operations {
     readonly body: undefined;
     readonly answer: {
       readonly ledger: readonly (LedgerEntry)[];
+      /** Send it as `after` to get the next page. Missing on the last page */
+      readonly next?: string | undefined;
     };
-    readonly code: 'unauthenticated' | 'unknown_sale' | 'internal' | 'unavailable';
+    readonly code: 'invalid_request' | 'unauthenticated' | 'unknown_sale' | 'internal' | 'unavailable';
   };
   rebalance: {
     readonly body: {
@@ -658,6 +660,8 @@ export interface Operations {
     readonly body: undefined;
     readonly answer: {
       readonly orders: readonly (Order)[];
+      /** Send it as `after` to get the next page. Missing on the last page */
+      readonly next?: string | undefined;
     };
     readonly code: 'invalid_request' | 'unauthenticated' | 'unknown_sale' | 'internal' | 'unavailable';
   };
@@ -678,8 +682,10 @@ export interface Operations {
     readonly answer: {
       readonly total: number;
       readonly dead: readonly (DeadLetter)[];
+      /** Send it as `after` to get the next page. Missing on the last page */
+      readonly next?: string | undefined;
     };
-    readonly code: 'unauthenticated' | 'internal' | 'unavailable';
+    readonly code: 'invalid_request' | 'unauthenticated' | 'internal' | 'unavailable';
   };
   resendAll: {
     readonly body: undefined;

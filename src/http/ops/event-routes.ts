@@ -1,4 +1,6 @@
 /** Routes for order events that the webhook did not accept. */
+import { queryValues } from '../../lib/url-query.ts';
+import { isRowId, parsePageQuery } from '../../operations/checked-input.ts';
 import type { EventOperations } from '../../operations/event-operations.ts';
 import { json } from '../server/replies/reply.ts';
 import type { Router } from '../server/router.ts';
@@ -9,9 +11,9 @@ export function addEventRoutes(router: Router, events: EventOperations, guarded:
     .route(
       'get',
       '/v1/events/dead',
-      guarded(async () => {
-        const { total, listed } = await events.deadLetters();
-        return json(200, { total, dead: listed });
+      guarded(async ({ query }) => {
+        const { total, listed, next } = await events.deadLetters(parsePageQuery(queryValues(query), isRowId));
+        return json(200, { total, dead: listed, next });
       }),
     )
     .route(

@@ -33,10 +33,7 @@ export function addOrderRoutes(router: Router, orders: OrderOperations, guarded:
     .route(
       'get',
       '/v1/refunds-due',
-      guarded(async ({ query }) => {
-        const { saleId } = parseRefundsQuery(queryValues(query));
-        return json(200, { orders: await orders.refundsDue(saleId) });
-      }),
+      guarded(async ({ query }) => json(200, await orders.refundsDue(parseRefundsQuery(queryValues(query))))),
     );
   router.route(
     'get',

@@ -2,6 +2,7 @@
 import { parseReason } from '../../engine/sale/author.ts';
 import { parseChange } from '../../engine/sale/sale-change.ts';
 import { queryValues } from '../../lib/url-query.ts';
+import { isRowId, parsePageQuery } from '../../operations/checked-input.ts';
 import { parseDeleteQuery } from '../../operations/delete-operations.ts';
 import { parseSaleQuery } from '../../operations/sale-list.ts';
 import type { SaleOperations } from '../../operations/sale-operations.ts';
@@ -51,6 +52,8 @@ export function addSaleRoutes(router: Router, sales: SaleOperations, guarded: Gu
     .route(
       'get',
       '/v1/sales/:saleId/ledger',
-      guarded(async ({ id }) => json(200, { ledger: await sales.ledger(id) })),
+      guarded(async ({ id, query }) =>
+        json(200, await sales.ledger(id, parsePageQuery(queryValues(query), isRowId))),
+      ),
     );
 }

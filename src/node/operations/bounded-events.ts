@@ -1,3 +1,4 @@
+import type { PageQuery } from '../../operations/checked-input.ts';
 import type { DeadLetters, EventOperations } from '../../operations/event-operations.ts';
 import type { BoundedWork } from './bounded-work.ts';
 
@@ -11,8 +12,8 @@ export class BoundedEvents implements EventOperations {
     this.#bounded = bounded;
   }
 
-  deadLetters(): Promise<DeadLetters> {
-    return this.#bounded.run('dead letters', () => this.#work.deadLetters());
+  deadLetters(query?: PageQuery): Promise<DeadLetters> {
+    return this.#bounded.run('dead letters', () => this.#work.deadLetters(query));
   }
 
   resendDeadLetter(id: string): Promise<void> {

@@ -1,7 +1,7 @@
 import type { Author } from '../../engine/sale/author.ts';
 import type { OrderEdit } from '../../operations/order.ts';
-import type { OrderPage, OrderQuery } from '../../operations/order-list.ts';
-import type { Order, OrderChange, OrderOperations, OrderOutcome } from '../../operations/order-operations.ts';
+import type { OrderPage, OrderQuery, RefundPage, RefundQuery } from '../../operations/order-list.ts';
+import type { OrderChange, OrderOperations, OrderOutcome } from '../../operations/order-operations.ts';
 import type { OrderService } from '../../orders/order-service.ts';
 import type { BoundedWork } from './bounded-work.ts';
 
@@ -33,7 +33,7 @@ export class BoundedOrders implements OrderOperations {
     return this.#bounded.run('orders', () => this.#work.listOrders(saleId, query));
   }
 
-  refundsDue(saleId?: string): Promise<Order[]> {
-    return this.#bounded.run('refunds due', () => this.#work.refundsDue(saleId));
+  refundsDue(query?: RefundQuery): Promise<RefundPage> {
+    return this.#bounded.run('refunds due', () => this.#work.refundsDue(query));
   }
 }

@@ -1,11 +1,12 @@
 import type { Author } from '../../engine/sale/author.ts';
 import type { SaleChange } from '../../engine/sale/sale-change.ts';
+import type { PageQuery } from '../../operations/checked-input.ts';
 import type { Deletion } from '../../operations/delete-operations.ts';
 import type { RebalanceOptions, RebalanceReport } from '../../operations/rebalance-operations.ts';
 import type { Recovery } from '../../operations/recover-operations.ts';
 import type { SalePage, SaleQuery } from '../../operations/sale-list.ts';
 import type {
-  LedgerEntry,
+  LedgerPage,
   SaleOperations,
   SaleStatus,
   VerifyOptions,
@@ -44,8 +45,8 @@ export class BoundedSales implements SaleOperations {
     return this.#change(change.action, (latestMs) => this.#work.change(saleId, change, author, latestMs));
   }
 
-  ledger(saleId: string): Promise<LedgerEntry[]> {
-    return this.#bounded.run('ledger', () => this.#work.ledger(saleId));
+  ledger(saleId: string, query?: PageQuery): Promise<LedgerPage> {
+    return this.#bounded.run('ledger', () => this.#work.ledger(saleId, query));
   }
 
   verify(saleId: string, options: VerifyOptions = {}): Promise<VerifyReport> {

@@ -58,6 +58,12 @@ test('a sale from its creation to its verification', async () => {
   const withdrawn = await operator.changeSale('web', { action: 'withdraw', units: 100 });
   expect(withdrawn).toMatchObject({ code: 'insufficient_stock', remaining: 5 });
   expect(await operator.ledger('web')).toMatchObject({ ledger: [{ actor: 'ann' }, { action: 'top-up' }] });
+  const first = await operator.ledger('web', { limit: 1 });
+  if (first.code !== 'found') throw new Error(`no ledger: ${first.code}`);
+  expect(first).toMatchObject({ ledger: [{ action: 'create' }], next: first.ledger[0]!.id });
+  const second = await operator.ledger('web', { after: first.next, signal: AbortSignal.timeout(60_000) });
+  expect(second).toMatchObject({ ledger: [{ action: 'top-up' }] });
+  expect(second).not.toHaveProperty('next');
   expect(await operator.verify('web')).toMatchObject({ code: 'found', report: { ok: true } });
   expect(await operator.rebalance('web', true)).toMatchObject({ code: 'found', dryRun: true });
   expect(await operator.recovery('web')).toMatchObject({ code: 'found', recovery: { state: 'none' } });
@@ -143,7 +149,9 @@ test('the state of a node', async () => {
   expect(await operator.metrics()).toMatchObject({ text: expect.stringContaining('stockade_') });
   expect(await operator.sales()).toMatchObject({ code: 'found', sales: expect.any(Array) });
   expect(await operator.refundsDue('web')).toMatchObject({ code: 'found', orders: [] });
+  expect(await operator.refundsDue('web', { limit: 1_001 })).toMatchObject({ code: 'invalid_request' });
   expect(await operator.deadLetters()).toEqual({ code: 'found', total: 0, dead: [] });
+  expect(await operator.deadLetters({ after: 'x' })).toMatchObject({ code: 'invalid_request' });
   const stranger = new OperatorClient({ url: node.opsUrl, token: 'not-the-token' });
   expect(await stranger.sales()).toMatchObject({ code: 'unauthenticated', reason: 'invalid' });
 });

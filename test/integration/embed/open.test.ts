@@ -2,6 +2,7 @@
 import { afterAll, afterEach, describe, expect, onTestFinished, test } from 'vitest';
 import { Keys } from '../../../src/engine/redis/protocol/keys.ts';
 import {
+  InvalidInput,
   type Logger,
   type OpenOptions,
   type Order,
@@ -190,6 +191,14 @@ describe('operators’ work', () => {
       { action: 'top-up', units: 5, actor: 'cy' },
       { action: 'window', actor: 'shop' },
     ]);
+    const [creation] = await shop.sales.ledger('web', { limit: 1 });
+    expect(await shop.sales.ledger('web', { limit: 1, after: creation!.id })).toMatchObject([
+      { action: 'top-up' },
+    ]);
+    expect(await shop.sales.ledger('web', { after: creation!.id })).toHaveLength(2);
+    await expect(shop.sales.ledger('web', { after: 'x' })).rejects.toThrow(InvalidInput);
+    await expect(shop.orders.refundsDue('web', { limit: 0 })).rejects.toThrow(InvalidInput);
+    await expect(shop.events.deadLetters({ limit: 0 })).rejects.toThrow(InvalidInput);
     expect(await shop.sales.rebalance('web')).toMatchObject({ saleId: 'web', dryRun: false });
     expect(await shop.sales.recovery('web')).toMatchObject({ state: 'none' });
     expect(await shop.events.deadLetters()).toEqual({ total: 0, listed: [] });

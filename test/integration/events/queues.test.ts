@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { Outbox } from '../../../src/events/outbox.ts';
 import { WebhookQueue } from '../../../src/events/webhook-queue.ts';
+import type { PageQuery } from '../../../src/operations/checked-input.ts';
 import { rows } from '../../../src/postgres/database.ts';
 import { insertOrders } from '../../support/events/event-log.ts';
 import { asAdmin } from '../../support/postgres/least-rights.ts';
@@ -222,7 +223,7 @@ describe('the webhook’s queue', () => {
     ];
     const [first, second, third] = (await queued(...outboxIds)) as [string, string, string];
     expect(await queue.failed([first, second, '0'], 2, 'x'.repeat(600))).toEqual({ dead: [], found: 2 });
-    expect(await queue.deadLetters()).toEqual([]);
+    expect((await queue.deadLetters()).listed).toEqual([]);
     const last = await queue.failed([first, second, third], 2, 'y'.repeat(600));
     expect({ ...last, dead: last.dead.sort() }).toEqual({ dead: [first, second].sort(), found: 3 });
     expect(await queue.failed([first], 2, 'late')).toEqual({ dead: [], found: 0 });
@@ -231,7 +232,7 @@ describe('the webhook’s queue', () => {
       ...{ at: AT, deadAt: expect.stringMatching(/^20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/), attempts: 2 },
       failedWith: 'y'.repeat(500),
     };
-    expect(await queue.deadLetters()).toEqual([
+    expect((await queue.deadLetters()).listed).toEqual([
       { ...letter, id: first, kind: 'order.paid', orderIds: ids.slice(0, 2) },
       { ...letter, id: second, kind: 'order.redeemed', orderIds: ids.slice(2) },
     ]);
@@ -262,7 +263,17 @@ describe('the webhook’s queue', () => {
       ).map(({ id }) => id),
     );
     await queue.failed(pages, 1, 'why');
-    expect((await queue.deadLetters()).map((letter) => letter.id)).toEqual(pages.slice(0, 100));
+    const page = async (query: PageQuery) => {
+      const { listed, next } = await queue.deadLetters(query);
+      return { ids: listed.map((letter) => letter.id), next };
+    };
+    expect(await page({})).toEqual({ ids: pages.slice(0, 100), next: pages[99] });
+    expect(await page({ after: pages[99] })).toEqual({ ids: pages.slice(100), next: undefined });
+    expect(await page({ limit: 2 })).toEqual({ ids: pages.slice(0, 2), next: pages[1] });
+    // A page that was sent again meanwhile leaves its place in the order.
+    await queue.resend(pages[1]);
+    expect(await page({ after: pages[1], limit: 99 })).toEqual({ ids: pages.slice(2), next: undefined });
+    await queue.failed([pages[1]!], 1, 'why');
     expect(await queue.waiting()).toEqual({ pages: 0, oldestPageMs: 0, deadPages: 101 });
   });
 

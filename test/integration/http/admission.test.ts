@@ -116,7 +116,7 @@ onEachStore((stage) => {
       await node.ops.change(id, { action: 'require-token', requireToken: false }, BY);
       const open = { what: 'no token is required' };
       await until(async () => (await node.buy(id, 'dan', { key: 'until-sold' })).status === 201, open);
-      expect(await node.ops.ledger(id)).toMatchObject([
+      expect((await node.ops.ledger(id)).ledger).toMatchObject([
         { action: 'create' },
         { action: 'require-token', detail: { from: false, to: true }, applied: true },
         { action: 'require-token', detail: { from: true, to: false }, applied: true },

@@ -55,7 +55,7 @@ async function sold(spec: Record<string, unknown> = {}, orders = 10): Promise<st
   return saleId;
 }
 
-const lastOf = async (saleId: string) => (await node.ops.ledger(saleId)).at(-1);
+const lastOf = async (saleId: string) => (await node.ops.ledger(saleId)).ledger.at(-1);
 
 describe('signing in', () => {
   test('a wrong token is refused with the reason; the token is in no storage, and a reload asks again', async () => {

@@ -36,7 +36,9 @@ onEachStore((stage) => {
     expect(shrunk.stdout).toMatch(/in 2 segments$/m);
     expect((await node.buy(saleId, 'buyer-1-0')).code).toBe('limit_reached');
     expect(
-      (await node.ops.ledger(saleId)).slice(1).map(({ actor, reason, detail }) => [actor, reason, detail]),
+      (await node.ops.ledger(saleId)).ledger
+        .slice(1)
+        .map(({ actor, reason, detail }) => [actor, reason, detail]),
     ).toEqual([
       ['otto', 'more came', { from: 4, to: 9 }],
       ['ann', '', { from: 9, to: 2 }],

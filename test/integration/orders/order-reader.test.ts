@@ -1,5 +1,6 @@
 /** Orders and sales as Postgres has them: which are listed, and in which order. */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import type { RefundQuery } from '../../../src/operations/order-list.ts';
 import { readNotedOrder, readOrder, readRefundsDue } from '../../../src/orders/order-reader.ts';
 import { readRecentSales } from '../../../src/orders/recent-sales.ts';
 import { asAdmin } from '../../support/postgres/least-rights.ts';
@@ -89,10 +90,22 @@ test('refunds that are due: the longest due first, of one sale or of all, none o
   await insertOrder(5, 'one', 5, true);
   await insertOrder(6, 'one');
   await insertOrder(7, 'leaving', 1);
-  expect(ids(await readRefundsDue(shop.db, undefined))).toEqual(['2', '3', '4', '1']);
-  expect(ids(await readRefundsDue(shop.db, 'one'))).toEqual(['3', '4', '1']);
-  expect(ids(await readRefundsDue(shop.db, 'leaving'))).toEqual([]);
-  expect((await readRefundsDue(shop.db, 'two'))[0]).toMatchObject({ refundDue: true, refundedAt: undefined });
+  const page = async (query: RefundQuery) => {
+    const { orders, next } = await readRefundsDue(shop.db, query);
+    return [...ids(orders), ...(next === undefined ? [] : [`after ${next}`])];
+  };
+  expect(await page({})).toEqual(['2', '3', '4', '1']);
+  expect(await page({ saleId: 'one' })).toEqual(['3', '4', '1']);
+  expect(await page({ saleId: 'leaving' })).toEqual([]);
+  const { orders } = await readRefundsDue(shop.db, { saleId: 'two' });
+  expect(orders).toMatchObject([{ refundDue: true, refundedAt: undefined }]);
+  expect(await page({ limit: 2 })).toEqual(['2', '3', 'after 3']);
+  expect(await page({ limit: 2, after: '3' })).toEqual(['4', '1']);
+  expect(await page({ saleId: 'one', limit: 1, after: '3' })).toEqual(['4', 'after 4']);
+  // The order that ends a page may be refunded before the next page is read.
+  expect(await page({ after: '5' })).toEqual(['2', '3', '4', '1']);
+  expect(await page({ after: '1' })).toEqual([]);
+  for (const after of ['6', '99']) await expect(page({ after })).rejects.toThrow(/after is not an order/);
   expect(await readOrder(shop.db, '6')).toMatchObject({ orderId: '6', refundDue: undefined });
 });
 

@@ -186,6 +186,7 @@ async function operate(): Promise<void> {
     await service.change(id, { action: 'withdraw', units: 5 }, BY);
     await service.verify(id, { repair: true });
     await service.show(id);
+    await service.ledger(id, { after: '1', limit: 2 });
     for (const order of ['newest', 'oldest'] as const) {
       const page = await orders.listOrders(id, { order, limit: 1 });
       await orders.listOrders(id, { order, limit: 1, after: page.next, status: ['paid', 'unpaid'] });
@@ -214,8 +215,10 @@ async function operate(): Promise<void> {
   await service.list({ state: 'open', limit: 1 });
   const { next } = await service.list({ limit: 1 });
   await service.list({ after: next });
-  await orders.refundsDue();
-  await orders.refundsDue('one');
+  for (const saleId of [undefined, 'one']) {
+    await orders.refundsDue({ saleId });
+    await orders.refundsDue({ saleId, after: '1' }).catch(() => {});
+  }
   await expireOrders(db, 10);
   await expireInSale(db, 'one', ['1'], 100);
   await countLiveOrders(db, 'one');

@@ -5,6 +5,7 @@ import { InvalidInput, StaleGeneration } from '../../../src/engine/errors.ts';
 import { MAX_STOCK } from '../../../src/engine/limits.ts';
 import type { SaleChange } from '../../../src/engine/sale/sale-change.ts';
 import { parseSale, saleToJson } from '../../../src/engine/sale/sale-json.ts';
+import type { PageQuery } from '../../../src/operations/checked-input.ts';
 import {
   InsufficientStock,
   SaleExists,
@@ -287,7 +288,7 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
     await shop.service.change(sale.id, { action: 'edit', title: 'Second', currency: 'EUR' }, BY);
     await shop.service.change(sale.id, { action: 'edit', title: 'Third' }, BY);
     await query(asAdmin(shop.databaseUrl), "DELETE FROM stock_movements WHERE action = 'create'");
-    const [creation] = await shop.service.ledger(sale.id);
+    const [creation] = (await shop.service.ledger(sale.id)).ledger;
     expect(creation).toMatchObject({ action: 'create', detail: { title: 'First' } });
     expect(creation!.detail.currency).toBeUndefined();
   });
@@ -316,7 +317,7 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
     await shop.service.create({ ...spec, title: 'Row 1', reason: 'opening night' }, 'ann');
     await shop.service.change('noted', topUp(5), BY);
     await shop.service.change('noted', { action: 'require-token', requireToken: true }, BY);
-    const [creation, ...changes] = await shop.service.ledger('noted');
+    const [creation, ...changes] = (await shop.service.ledger('noted')).ledger;
     expect(creation).toEqual({
       ...{ id: expect.any(String), at: expect.any(String), action: 'create', units: 0 },
       ...{ actor: 'ann', reason: 'opening night', applied: true },
@@ -339,8 +340,10 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
       ['ann', 'bert', 'cid'].map((actor) => shop.service.create(racing, actor)),
     );
     expect(ends.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
-    expect(await shop.service.ledger('once')).toMatchObject([{ action: 'create', actor: 'ann', reason: '' }]);
-    expect(await shop.service.ledger('raced')).toMatchObject([{ action: 'create' }]);
+    expect((await shop.service.ledger('once')).ledger).toMatchObject([
+      { action: 'create', actor: 'ann', reason: '' },
+    ]);
+    expect((await shop.service.ledger('raced')).ledger).toMatchObject([{ action: 'create' }]);
   });
 
   test('a sale and its ledger row are created together, or neither', async () => {
@@ -354,7 +357,7 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
     const spec = { id: 'older', stock: 9, segments: 4, startsAt: '2026-01-01T00:00:00Z' };
     await shop.service.create(spec, 'ann');
     await query(asAdmin(shop.databaseUrl), "DELETE FROM stock_movements WHERE action = 'create'");
-    const first = async () => (await shop.service.ledger('older'))[0];
+    const first = async () => (await shop.service.ledger('older')).ledger[0];
     const { id: _, metadata: __, ...settings } = parseAndTell(spec);
     const creation = {
       ...{ id: '0', at: expect.any(String), action: 'create', units: 0, applied: true },
@@ -370,6 +373,15 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
     await shop.service.change('older', topUp(3), BY);
     expect(await first()).toEqual(creation);
     expect(await shop.changesOf('older')).toHaveLength(6);
+    const page = async (query: PageQuery) => {
+      const { ledger, next } = await shop.service.ledger('older', query);
+      return { actions: ledger.map((entry) => entry.action), next };
+    };
+    expect(await page({ limit: 1 })).toEqual({ actions: ['create'], next: '0' });
+    const second = await page({ limit: 2, after: '0' });
+    expect(second.actions).toEqual(['window', 'window']);
+    const last = await page({ limit: 4, after: second.next });
+    expect(last).toEqual({ actions: ['require-token', 'resize', 'resize', 'top-up'], next: undefined });
     await expectVerified('older');
   });
 

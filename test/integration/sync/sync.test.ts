@@ -638,7 +638,7 @@ describe('closed sales', () => {
     await until(async () => (await shop.service.show(id)).segments === 3, { what: 'it has three segments' });
     await until(() => shop.isUnlocked(id, locks), { what: 'the closed sale is released' });
     expect(seen.failures).toEqual([]);
-    expect(await shop.service.ledger(id)).toMatchObject([
+    expect((await shop.service.ledger(id)).ledger).toMatchObject([
       { action: 'create' },
       { action: 'resize', applied: true },
       { action: 'close', applied: true },

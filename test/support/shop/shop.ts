@@ -91,7 +91,7 @@ export class Shop implements AsyncDisposable {
 
   /** The changes that operators made to a sale: its ledger without the creation. */
   async changesOf(saleId: string): Promise<LedgerEntry[]> {
-    const [creation, ...changes] = await this.service.ledger(saleId);
+    const [creation, ...changes] = (await this.service.ledger(saleId)).ledger;
     if (creation?.action !== 'create') throw new Error(`the ledger of ${saleId} begins with a change`);
     return changes;
   }

@@ -19,15 +19,24 @@ const LAST = [200, { sales: [{ ...sale, id: 'two' }] }] as const;
 const FAILED = [500, { code: 'internal', title: 'It failed', status: 500 }] as const;
 
 test.each([
-  [999, ''],
-  [1_000, /^these are the 1,000 that are due longest; there may be more: refund them, and list again\n$/],
-])('a list of %i refunds says if there may be more', async (count, remark) => {
-  const orders = Array.from({ length: count }, (_, i) => ({ orderId: String(i), saleId: 'jazz' }));
-  const env = await answeringNode(() => ({ orders }));
-  const { stdout, stderr } = await callCli(['order', 'refunds-due', '--json'], { env });
-  expect(JSON.parse(stdout).orders).toHaveLength(count);
-  expect(stderr).toEqual(remark === '' ? '' : expect.stringMatching(remark));
-});
+  ['order refunds-due', 'orders', {}, 'No more refunds are due.\n'],
+  ['sale ledger jazz', 'ledger', {}, 'There are no more entries.\n'],
+  ['events dead', 'dead', { total: 0 }, 'There are no dead letters.\n'],
+] as const)(
+  '%s reads the page that is asked for, and names the next one',
+  async (command, list, more, none) => {
+    const answers: string[] = [];
+    const env = await answeringNode((_, { search }) => {
+      answers.push(search);
+      return { ...more, [list]: [], ...(!search.includes('after=17') && { next: '17' }) };
+    });
+    const call = (...flags: string[]) => callCli([...command.split(' '), ...flags], { env });
+    expect((await call('--limit', '5')).stderr).toBe('More follow: add --after 17\n');
+    expect(JSON.parse((await call('--json')).stdout)).toEqual({ ...more, [list]: [], next: '17' });
+    expect(await call('--limit', '5', '--after', '17')).toMatchObject({ stdout: none, stderr: '' });
+    expect(answers).toEqual(['?limit=5', '', '?after=17&limit=5']);
+  },
+);
 
 test('all pages are one JSON object, or a table each', async () => {
   const env = await nodeWith(LAST);

@@ -1,10 +1,13 @@
 import { expect, test } from 'vitest';
+import { isRowId, parsePageQuery } from '../../../src/operations/checked-input.ts';
 import { parseConsoleQuery } from '../../../src/operations/console/console-operations.ts';
-import { parseOrderQuery } from '../../../src/operations/order-query.ts';
+import { parseOrderQuery, parseRefundsQuery } from '../../../src/operations/order-query.ts';
 import { parseSaleQuery } from '../../../src/operations/sale-list.ts';
 
 const PARSERS = [
   ['orders', parseOrderQuery, 1_000],
+  ['refunds', parseRefundsQuery, 1_000],
+  ['a list without filters', (query: object) => parsePageQuery({ ...query }, isRowId), 1_000],
   ['sales', parseSaleQuery, 1_000],
   ['sales of the console', parseConsoleQuery, 100],
 ] as const;

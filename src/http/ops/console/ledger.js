@@ -20,7 +20,7 @@ const NAMES = { allowed: 'to hand out' };
 export function ledgerTab(saleId) {
   const panel = el('div', {}, el('p', { class: 'note' }, 'Reading the ledger …'));
   const read = async () => {
-    const { ledger } = await call('GET', `${saleUrl(saleId)}/ledger`);
+    const ledger = await readLedger(saleId);
     const cellsOf = (entry) => [
       time(entry.at),
       entry.action,
@@ -34,6 +34,16 @@ export function ledgerTab(saleId) {
   };
   read().catch((error) => panel.replaceChildren(el('p', { class: 'refused' }, error.message)));
   return panel;
+}
+
+async function readLedger(saleId) {
+  const ledger = [];
+  for (let after = ''; after !== undefined; ) {
+    const page = await call('GET', `${saleUrl(saleId)}/ledger${after && `?after=${after}`}`);
+    ledger.push(...page.ledger);
+    after = page.next;
+  }
+  return ledger;
 }
 
 /** What an entry changed, and what it was before. */

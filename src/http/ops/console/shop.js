@@ -6,20 +6,17 @@ import { number, plural, rate, time } from './format.js';
 import { NODE_ONLY } from './live.js';
 import { orderTable } from './orders.js';
 
-/** The node lists so many refunds at most. */
-const MAX_REFUNDS = 1_000;
-
 export function refundsView() {
   const panel = el('div', {}, el('p', { class: 'note' }, 'Reading the refunds …'));
   const read = async () => {
-    const { orders } = await call('GET', 'v1/refunds-due');
+    const { orders, next } = await call('GET', 'v1/refunds-due');
     panel.replaceChildren(
       el(
         'p',
         { class: 'note' },
         orders.length === 0
           ? 'No refund is due.'
-          : `${orders.length < MAX_REFUNDS ? '' : 'At least '}${plural(orders.length, 'order')} paid too late, after the units were sold to others. Pay the money back, then report it with: stockade order refund`,
+          : `${next === undefined ? '' : 'More than '}${plural(orders.length, 'order')} paid too late, after the units were sold to others. Pay the money back, then report it with: stockade order refund`,
       ),
       ...(orders.length === 0 ? [] : [orderTable('Refunds due, the oldest first', orders, true)]),
     );
