@@ -68,6 +68,10 @@ export interface SaleQuery {
   readonly state?: Sale['state'] | undefined;
   /** Whether archived sales are left out, are in the list too, or are the only ones. Missing: left out. */
   readonly archived?: 'exclude' | 'include' | 'only' | undefined;
+  /** The window of the sale begins at this time or later: ISO 8601 with zone. */
+  readonly since?: string | undefined;
+  /** The window begins before this time. */
+  readonly until?: string | undefined;
   readonly after?: string | undefined;
   /** 1 to 1,000. Default: 100. */
   readonly limit?: number | undefined;

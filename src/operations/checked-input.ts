@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { InvalidInput } from '../engine/errors.ts';
+import { time } from '../engine/sale/json-values.ts';
 
 /** Of the names that the schema does not have, this many characters are shown: a client may send any. */
 const SHOWN_NAMES_CHARACTERS = 80;
@@ -62,6 +63,12 @@ export const PAGE_WORDS: Words = {
   unknown: 'is not a part of this query',
   isFlat: true,
 };
+
+/** In the address of a request, the `+` of a zone that was not escaped arrives as a space. */
+export const queryTime = z.preprocess(
+  (value) => (typeof value === 'string' ? value.replace(/ (?=\d\d:\d\d$)/, '+') : value),
+  time,
+);
 
 const MAX_ROW_ID = 2n ** 63n - 1n;
 

@@ -2,7 +2,6 @@
 import { z } from 'zod';
 import { ID_PATTERN, MAX_ID_CHARACTERS } from '../engine/limits.ts';
 import { isOrderId } from '../engine/order-id.ts';
-import { time } from '../engine/sale/json-values.ts';
 import { NOTE_FIELDS } from '../engine/sale/order-note.ts';
 import { urlQuery } from '../lib/url-query.ts';
 import {
@@ -12,6 +11,7 @@ import {
   pageFields,
   pageLimit,
   parsePageQuery,
+  queryTime,
 } from './checked-input.ts';
 import { ORDER_STATUSES } from './order.ts';
 import { MAX_PAGE_ORDERS, type OrderFilter, type OrderQuery, type RefundQuery } from './order-list.ts';
@@ -27,12 +27,6 @@ const statuses = z
     error: 'must be statuses, separated by commas',
   })
   .pipe(z.array(z.enum(ORDER_STATUSES, { error: `must be among ${ORDER_STATUSES.join(', ')}` })).min(1));
-
-/** In the address of a request, the `+` of a zone that was not escaped arrives as a space. */
-const queryTime = z.preprocess(
-  (value) => (typeof value === 'string' ? value.replace(/ (?=\d\d:\d\d$)/, '+') : value),
-  time,
-);
 
 const filter = {
   status: statuses.optional(),

@@ -4,7 +4,7 @@ import type { SaleState } from '../engine/contract.ts';
 import { SALE_ID_PATTERN } from '../engine/limits.ts';
 import type { SaleJson } from '../engine/sale/sale-json.ts';
 import { urlQuery } from '../lib/url-query.ts';
-import { checkedInput, pageLimit } from './checked-input.ts';
+import { checkedInput, pageLimit, queryTime } from './checked-input.ts';
 
 /** A sale's settings, and how far it has sold. */
 export interface SaleStatus extends SaleJson {
@@ -37,6 +37,10 @@ export interface SaleQuery {
   readonly state?: SaleState | undefined;
   /** Default `exclude`. */
   readonly archived?: ArchivedFilter | undefined;
+  /** The window of the sale begins at this time or later: ISO 8601 with zone. */
+  readonly since?: string | undefined;
+  /** The window begins before this time. */
+  readonly until?: string | undefined;
   /** The page begins after this cursor: `next` of the page before. */
   readonly after?: string | undefined;
   /** 1 to MAX_PAGE_SALES. Default: DEFAULT_PAGE_SALES. */
@@ -49,10 +53,14 @@ export interface SalePage {
   readonly next?: string | undefined;
 }
 
+const startTime = queryTime.transform((ms) => new Date(ms).toISOString()).optional();
+
 /** The fields of a query for sales that say which ones, as a schema. */
 export const saleQueryFields = {
   state: z.enum(SALE_STATES, { error: `must be one of ${SALE_STATES.join(', ')}` }).optional(),
   archived: z.enum(ARCHIVED_FILTERS, { error: `must be one of ${ARCHIVED_FILTERS.join(', ')}` }).optional(),
+  since: startTime,
+  until: startTime,
   after: z
     .string()
     .refine((text) => parseSaleCursor(text) !== undefined, { error: 'must be `next` of the page before' })
@@ -81,8 +89,8 @@ export function parseSaleCursor(text: string): { created: string; saleId: string
 }
 
 /** The query in the form of a URL: with its question mark, or `''` if it is empty. */
-export function saleQueryText({ state, archived, after, limit }: SaleQuery): string {
-  return urlQuery({ state, archived, after, limit });
+export function saleQueryText({ state, archived, since, until, after, limit }: SaleQuery): string {
+  return urlQuery({ state, archived, since, until, after, limit });
 }
 
 /** All pages, beginning with the one that is asked for. */

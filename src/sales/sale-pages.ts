@@ -16,6 +16,9 @@ export interface SalePageQuery {
   readonly state?: SaleState | undefined;
   /** Whether archived sales are in the list, or are the only ones. Default: neither. */
   readonly archived?: ArchivedFilter | undefined;
+  /** The window begins at this time or later, and before the other: ISO 8601. */
+  readonly since?: string | undefined;
+  readonly until?: string | undefined;
   /** The cursor of the last sale of the page before. */
   readonly after?: string | undefined;
   readonly limit: number;
@@ -48,7 +51,7 @@ export async function readSummedSale(db: Database, saleId: string): Promise<Summ
  */
 export async function readSalePage(
   db: Database,
-  { state, archived = 'exclude', after, limit }: SalePageQuery,
+  { state, archived = 'exclude', since, until, after, limit }: SalePageQuery,
 ): Promise<{ sales: SummedSale[]; next: string | undefined }> {
   const conditions = ['s.deleting_since IS NULL'];
   const bindings: Knex.RawBinding[] = [];
@@ -58,6 +61,14 @@ export async function readSalePage(
   }
   if (archived !== 'include')
     conditions.push(`s.archived_at IS ${archived === 'only' ? 'NOT NULL' : 'NULL'}`);
+  if (since !== undefined) {
+    conditions.push('s.starts_at >= ?::timestamptz');
+    bindings.push(since);
+  }
+  if (until !== undefined) {
+    conditions.push('s.starts_at < ?::timestamptz');
+    bindings.push(until);
+  }
   if (after !== undefined) {
     const { created, saleId } = parseSaleCursor(after)!;
     const at = "'epoch'::timestamptz + ? * interval '1 microsecond'";

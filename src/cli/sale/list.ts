@@ -26,17 +26,24 @@ export const listSales: CommandSpec = {
       '--archived <which>',
       `archived sales: ${ARCHIVED_FILTERS.join(', ')}; default ${ARCHIVED_FILTERS[0]}`,
     ),
+    new Option('--since <time>', 'only sales that start at this time or later, ISO 8601 with zone'),
+    new Option('--until <time>', 'only sales that start before this time'),
     new Option('--limit <n>', `sales in a page, up to ${MAX_PAGE_SALES}; default ${DEFAULT_PAGE_SALES}`),
     new Option('--after <place>', 'begin after this place: `next` of the page before'),
     new Option('--all', 'all pages, one after the other'),
   ],
   settings: SALE_SETTINGS,
   defaults: QUIET,
-  examples: ['stockade sale list', 'stockade sale list --state open --json', 'stockade sale list --all'],
+  examples: [
+    'stockade sale list',
+    'stockade sale list --state open --json',
+    'stockade sale list --since 2026-12-01T00:00:00Z',
+    'stockade sale list --all',
+  ],
   async run({ config, log, json, options }) {
-    const { state, archived, limit, after, all } = options;
+    const { state, archived, since, until, limit, after, all } = options;
     const query = await namingFlags('the query', listSales, () =>
-      parseSaleQuery({ state, archived, limit, after }),
+      parseSaleQuery({ state, archived, since, until, limit, after }),
     );
     const isAll = all === true;
     const found: SaleStatus[] = [];

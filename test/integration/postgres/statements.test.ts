@@ -100,7 +100,8 @@ afterAll(async () => {
 async function fill(filler: pg.Client): Promise<void> {
   await filler.query(`INSERT INTO sales (id, title, initial_stock, stock, segments, per_buyer_limit, starts_at, state, metadata,
       created_at)
-    SELECT 'ended-' || i, 'Ended', 1000, 900, 1, 1 + i % 2, now(), 'closed', '{}', now() - i * interval '1 hour'
+    SELECT 'ended-' || i, 'Ended', 1000, 900, 1, 1 + i % 2, now() + i * interval '1 hour', 'closed', '{}',
+      now() - i * interval '1 hour'
     FROM generate_series(1, ${SALES}) AS i`);
   await filler.query(`INSERT INTO orders (order_id, sale_id, buyer_id, quantity, status, one_per_buyer, reference)
     SELECT n, 'ended-' || 1 + n / ${ORDERS_PER_SALE}, 'buyer-' || n, 1,
@@ -215,6 +216,7 @@ async function operate(): Promise<void> {
   await service.list({ state: 'open', limit: 1 });
   const { next } = await service.list({ limit: 1 });
   await service.list({ after: next });
+  await service.list({ after: next, since: '2026-01-01T00:00:00Z', until: '2100-01-01T00:00:00Z' });
   for (const saleId of [undefined, 'one']) {
     await orders.refundsDue({ saleId });
     await orders.refundsDue({ saleId, after: '1' }).catch(() => {});
@@ -383,6 +385,25 @@ test('verify handles each order a few times, although Postgres has no statistics
   expect(Object.values(handled).some((rows) => rows >= orders)).toBe(true);
   expect(Object.entries(handled).filter(([, rows]) => rows > 6 * orders)).toEqual([]);
 }, 120_000);
+
+test('a page of the sales that begin in a short time handles these only, also among the oldest sales', async () => {
+  const hours = (count: number) => new Date(Date.now() + count * 3_600_000).toISOString();
+  const until = hours(SALES + 1);
+  for (const query of [
+    { since: hours(SALES - 10) },
+    { since: hours(SALES - 10), until },
+    { until: hours(10) },
+  ]) {
+    const sent: Executed[] = [];
+    const collect = (one: Executed) => sent.push(one);
+    shop.db.on('query', collect);
+    const { sales } = await shop.service.list(query);
+    shop.db.off('query', collect);
+    expect(sales.length).toBeGreaterThan(8);
+    const statement = sent.find(({ sql }) => sql.includes('starts_at'))!;
+    expect(await rowsHandledBy(admin, statement)).toBeLessThan(300);
+  }
+});
 
 test('a page of a reference that very many orders share handles the orders of the page only', async () => {
   const shared = 25_000;

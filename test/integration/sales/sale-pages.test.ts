@@ -42,6 +42,18 @@ test('only sales in the given state, or none', async () => {
   expect((await pages({ state: 'open', limit: 2 })).flat()).toEqual(['new', 'a', 'c', 'old']);
 });
 
+test('only sales whose window begins in the given time', async () => {
+  await shop.db.raw("UPDATE sales SET starts_at = '2026-03-01T00:00:00Z'");
+  await shop.db.raw("UPDATE sales SET starts_at = '2026-03-01T00:00:00.001Z' WHERE id IN ('c', 'new')");
+  await shop.db.raw("UPDATE sales SET starts_at = '2026-03-02T00:00:00Z' WHERE id = 'old'");
+  const [first, second] = ['2026-03-01T01:00:00.001+01:00', '2026-03-02T00:00:00Z'];
+  expect(await pages(parseSaleQuery({ since: first }))).toEqual([['new', 'c', 'old']]);
+  expect(await pages(parseSaleQuery({ until: first }))).toEqual([['a', 'b', 'd']]);
+  expect(await pages(parseSaleQuery({ since: first, until: second, limit: 1 }))).toEqual([['new'], ['c']]);
+  // As in the address of a request that did not escape the plus.
+  expect(await pages(parseSaleQuery({ since: first.replace('+', ' '), state: 'open' }))).toHaveLength(1);
+});
+
 test('a sale that is created meanwhile is on no later page', async () => {
   const first = await shop.service.list({ limit: 3 });
   await shop.sell({ id: 'newest', stock: 1 });
@@ -61,6 +73,8 @@ test.each([
   [{ limit: '1.5' }, 'limit'],
   [{ limit: '' }, 'limit'],
   [{ state: 'ended' }, 'state'],
+  [{ since: '2026-03-01' }, 'since'],
+  [{ until: '2026-03-01T00:00:00' }, 'until'],
   [{ after: 'tickets' }, 'after'],
   [{ after: '1.x y' }, 'after'],
   [{ page: '2' }, 'page'],
