@@ -214,9 +214,11 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
     const till = await shop.startEngine();
     expect(await till.buy(sale.id, 'ann')).toMatchObject({ code: 'committed' });
     const edit = { title: 'New', priceMinor: null, currency: 'EUR', payWithinSeconds: 60 };
-    const change = { action: 'edit', ...edit, metadata: { a: 1 }, faceValueMinor: null } as const;
+    const metadata = { a: 2, hall: ['B', null] };
+    const change = { action: 'edit', ...edit, metadata, faceValueMinor: null } as const;
     const status = await shop.service.change(sale.id, change, BY);
-    expect(status).toMatchObject({ title: 'New', currency: 'EUR', payWithinSeconds: 60, metadata: { a: 1 } });
+    expect(status).toMatchObject({ title: 'New', currency: 'EUR', payWithinSeconds: 60 });
+    expect(status.metadata).toEqual(metadata);
     expect(status.priceMinor).toBeUndefined();
     expect((await shop.backend.sales.read(sale.id))!.sale).toMatchObject({ title: 'New', currency: 'EUR' });
     expect(await shop.changesOf(sale.id)).toMatchObject([
@@ -224,12 +226,12 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
         action: 'edit',
         applied: true,
         detail: {
-          from: { title: 'Old', payWithinSeconds: null, priceMinor: 100, currency: null },
-          to: { title: 'New', payWithinSeconds: 60, priceMinor: null, currency: 'EUR' },
+          from: { title: 'Old', payWithinSeconds: null, priceMinor: 100, currency: null, metadata: { a: 1 } },
+          to: { title: 'New', payWithinSeconds: 60, priceMinor: null, currency: 'EUR', metadata },
         },
       },
     ]);
-    await shop.service.change(sale.id, { action: 'edit', title: 'New', currency: 'EUR' }, BY);
+    await shop.service.change(sale.id, { action: 'edit', title: 'New', currency: 'EUR', metadata }, BY);
     expect(await shop.changesOf(sale.id)).toHaveLength(1);
     expect(await till.buy(sale.id, 'ben')).toMatchObject({ code: 'committed' });
     const expiries = await rows(
