@@ -141,13 +141,24 @@ describe('bench:latency', () => {
 });
 
 describe('bench:queue', () => {
+  /** Redis has nothing of a place. What else its memory does is spread over few places here. */
+  const isAboutNone = (bytes: unknown) => typeof bytes === 'number' && Math.abs(bytes) < 5;
+
   it('prints one object with the cost of places, a long queue, returns and both kinds of rushes', async () => {
     const result = JSON.parse(await runTiny('queue'));
     expect(result).toMatchObject({
       ...{ placesPerSecond: positive, ratio: positive, freeUnitMaxMs: someOrNone, overtaken: 0 },
-      bytesPerPlace: { postgres: positive },
+      bytesPerPlace: { postgres: positive, redis: expect.toSatisfy(isAboutNone) },
       offerToCommitP99Ms: { freeToOffer: someOrNone, accept: positive },
     });
+    const { listeners } = result.parameters;
+    expect(result.streams).toMatchObject({
+      ...{ listeners, toldPerSecond: positive, alonePerSecond: positive, besidePerSecond: positive },
+      ...{ ratio: positive, crowdP99Ms: positive },
+    });
+    // Each is told one change a second.
+    expect(result.streams.toldPerSecond).toBeLessThan(2);
+    expect(result.waiting.bytesPerPlace).toEqual(result.bytesPerPlace);
     const polls = { perSecond: positive, ratio: positive, p99Ms: positive };
     expect(result.waiting).toMatchObject({
       ...{ places: 6_000, givenPerSecond: { first: positive, last: positive } },

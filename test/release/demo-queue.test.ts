@@ -4,10 +4,11 @@ import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import type { Browser } from 'playwright-core';
+import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { RunningCli, runCli } from '../support/cli/cli.ts';
 import { hasTerminals, stockade, Terminal } from '../support/cli/terminal.ts';
+import { until } from '../support/fixtures.ts';
 import { openBrowser, violationsOn } from '../support/pages/console-browser.ts';
 import { ShopVisit } from '../support/pages/shop-page.ts';
 
@@ -24,6 +25,15 @@ afterAll(async () => {
 });
 
 const HELD = { oversold: 0, undersold: 0, overtaken: 0, verify: 'ok', holds: true };
+
+/** What the page says about them now; NaN if it says nothing. */
+async function peopleAhead(page: Page): Promise<{ readonly title: string; readonly count: number }> {
+  const ids = ['queue-title', 'queue-number', 'queue-what'];
+  const [title, count, what] = await page.evaluate<string[]>(
+    `${JSON.stringify(ids)}.map((id) => document.getElementById(id).textContent)`,
+  );
+  return { title: title!, count: /ahead of you/.test(what!) ? Number(count) : Number.NaN };
+}
 
 test.each(['fifo', 'draw'])(
   '%s, without a terminal: nobody is overtaken, and no file is left',
@@ -48,10 +58,21 @@ test.runIf(hasTerminals)(
     const [, origin] = /Open (http:\S+) now/.exec(terminal.shown)!;
     await using visit = await ShopVisit.open(browser, origin!, { width: 360, scheme: 'dark' });
     const { page } = visit;
+    // So that people are ahead of the visitor, who go on one by one.
+    await visit.shows('#crowd .meter', /^Waiting\s*(1[5-9]|[23]\d)$/);
     await visit.buy();
     await visit.shows('#queue-title', /You have place \d+/);
     await visit.shows('#crowd', 'The lobby: the sale opens in');
     expect(await violationsOn(page)).toEqual([]);
+    const inLobby = await peopleAhead(page);
+    expect(inLobby.count).toBeGreaterThanOrEqual(15);
+    await until(
+      async () => {
+        const { title, count } = await peopleAhead(page);
+        return title === 'You are in the queue' && count > 0 && count < inLobby.count;
+      },
+      { what: 'fewer people are ahead of the visitor', timeoutMs: 90_000 },
+    );
     await visit.shows('#queue-title', 'It is your turn');
     await page.getByRole('button', { name: 'Buy 1 unit' }).click();
     await visit.told('It is yours');

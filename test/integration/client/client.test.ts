@@ -109,6 +109,41 @@ test('a queue: its places, and what operators do with its offers', async () => {
   expect(await operator.queue('web')).toMatchObject({ code: 'wrong_state' });
 });
 
+test('a place: it is taken, read, offered and left', async () => {
+  await operator.createSale({ id: 'places', stock: 1, queue: 'fifo', presenceSeconds: 0 });
+  const [ann, bob] = [buyer('ann'), buyer('bob')];
+  expect(await ann.place('places')).toMatchObject({ code: 'no_place', status: 404 });
+  expect(await ann.leave('places')).toMatchObject({ code: 'no_place', status: 404 });
+  expect(await ann.place('none')).toMatchObject({ code: 'unknown_sale' });
+  expect(await ann.takePlace('places')).toMatchObject({ code: 'found', place: { number: 1 } });
+  const taken = await bob.takePlace('places');
+  if (taken.code !== 'found') throw new Error(`no place: ${taken.code}`);
+  const { placeToken } = taken.place;
+  const waiting = { code: 'found', place: { saleId: 'places', number: 2, state: 'waiting', quantity: 1 } };
+  for (const token of [undefined, placeToken])
+    expect(await bob.place('places', token)).toMatchObject(waiting);
+  // The token of another buyer's place names nothing.
+  expect(await buyer('cy').place('places', placeToken)).toMatchObject({ code: 'no_place' });
+
+  const offered = (of: BuyerClient, token?: string) =>
+    until(
+      async () => {
+        const found = await of.place('places', token);
+        return found.code === 'found' && found.place.offer;
+      },
+      { what: 'an offer' },
+    );
+  await offered(ann);
+  const left = { code: 'found', place: { number: 1, state: 'left', reason: 'asked' } };
+  expect(await ann.leave('places')).toMatchObject(left);
+  expect(await ann.place('places')).toMatchObject(left);
+  const offer = await offered(bob, placeToken);
+  if (!offer) throw new Error('no offer');
+  const bought = { saleId: 'places', quantity: offer.quantity, purchaseToken: offer.token };
+  expect(await bob.purchase(bought)).toMatchObject({ code: 'committed', orderId: offer.orderId });
+  expect(await bob.place('places', placeToken)).toMatchObject({ place: { number: 2, state: 'bought' } });
+});
+
 test('a buyer is erased', async () => {
   await operator.createSale({ id: 'left', stock: 5 });
   const bought = await buyer('dora').purchase({ saleId: 'left' });
