@@ -5,7 +5,7 @@ import { Archiver, type ArchiverOptions } from '../../../src/rebuild/archiver.ts
 import { BY } from '../../support/author.ts';
 import { breaker, intercept } from '../../support/engine/intercept.ts';
 import { until } from '../../support/fixtures.ts';
-import { Shop } from '../../support/shop/shop.ts';
+import { buyers, Shop } from '../../support/shop/shop.ts';
 
 let shop: Shop;
 let archiver: Archiver | undefined;
@@ -111,6 +111,40 @@ describe('the archiver', () => {
     repair();
     await until(() => archived.includes(bad), { what: 'the sale that has failed' });
     expect(archived).toHaveLength(12);
+  });
+
+  test.each([
+    ['before the backend knows of the close', ['sales.setState', 'sales.snapshot'], false],
+    ['between the close and the archive', ['sales.snapshot'], true],
+  ] as const)('if its process dies %s, another process archives the sale', async (_, steps, isKnown) => {
+    const { id } = await shop.sell({ stock: 5, segments: 2 });
+    const firstSync = await shop.startSync();
+    const till = await shop.startEngine();
+    const bought = await till.buyAll(id, buyers(3));
+    expect(bought.map(({ code }) => code)).toEqual(Array(3).fill('committed'));
+    await firstSync.stop();
+    await endedBefore(id, 31);
+    const { before, hits } = breaker(...steps);
+    const dying = start({ backend: intercept(shop.backend, before) });
+    await until(() => hits.length > 0, { what: 'it can go no further' });
+    await archiver!.stop();
+    expect(dying.archived).toEqual([]);
+    const by = { actor: 'stockade', reason: 'over for 30 days' };
+    expect(await shop.changesOf(id)).toMatchObject([{ action: 'close', ...by, applied: isKnown }]);
+    expect(await shop.service.show(id)).toMatchObject({ state: 'closed', archivedAt: undefined });
+    expect((await shop.backend.sales.read(id))!.state).toBe(isKnown ? 'closed' : 'open');
+
+    const sync = await shop.startSync();
+    const { archived } = start();
+    await until(() => archived.length > 0, { what: 'the sale is archived' });
+    expect(archived).toEqual([id]);
+    expect(await shop.changesOf(id)).toMatchObject([
+      { action: 'close', ...by, applied: true },
+      { action: 'archive', ...by, applied: true },
+    ]);
+    expect(await shop.backend.sales.read(id)).toBeUndefined();
+    expect(await shop.service.verify(id)).toMatchObject({ ok: true, differences: [], committedOrders: 3 });
+    expect(sync.seen).toMatchObject({ losses: [], crashes: [] });
   });
 
   test('does nothing if it is switched off', async () => {
