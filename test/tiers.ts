@@ -34,6 +34,7 @@ export const IN_CI = filesOf({
     'completion',
     'confirm',
     'delete-interrupted',
+    'export-terminal',
     'rehearse',
     'top',
   ],

@@ -1,15 +1,18 @@
 /** Requests sent before earlier ones are answered, and answers that clients do not read. */
 import { describe, expect, test } from 'vitest';
 import { notModified } from '../../../src/http/server/conditional.ts';
+import type { OpenHttpServer } from '../../../src/http/server/http-server.ts';
 import { problem } from '../../../src/http/server/replies/problem.ts';
 import { json } from '../../../src/http/server/replies/reply.ts';
 import { Router } from '../../../src/http/server/router.ts';
 import { Traffic } from '../../../src/http/server/traffic.ts';
+import { chooseHttpServer } from '../../../src/node/process/http-server.ts';
 import { until } from '../../support/fixtures.ts';
 import { ANY_PORT, openHttpServer } from '../../support/http/http-server.ts';
+import { HTTP_SERVERS } from '../../support/http/http-servers.ts';
 import { RawConnection, rawRequest } from '../../support/http/raw-http.ts';
 import { startTestNode } from '../../support/nodes/node.ts';
-import { redisAndPostgres } from '../../support/nodes/stores.ts';
+import { makeSale, redisAndPostgres } from '../../support/nodes/stores.ts';
 import { residentBytesOf } from '../../support/servers/process/process-table.ts';
 import { isRelease } from '../../support/tier.ts';
 
@@ -40,7 +43,7 @@ interface Port extends AsyncDisposable {
 }
 
 /** A port whose routes all answer within the callback that calls them. */
-async function openPort(): Promise<Port> {
+async function openPort(open: OpenHttpServer = openHttpServer): Promise<Port> {
   let handled = 0;
   const traffic = new Traffic();
   const faults: unknown[] = [];
@@ -48,7 +51,7 @@ async function openPort(): Promise<Port> {
     handled++;
     return request.getUrl() === '/refused' ? problem('rate_limited') : undefined;
   };
-  const listener = await new Router(openHttpServer, { fault: (error) => faults.push(error) }, traffic, gate)
+  const listener = await new Router(open, { fault: (error) => faults.push(error) }, traffic, gate)
     .route('get', '/now', (exchange) => exchange.reply(json(200, {})))
     .route('get', '/long', (exchange) => exchange.reply(json(200, LONG)))
     .route('get', '/unchanged', (exchange) => exchange.reply(UNCHANGED))
@@ -247,4 +250,47 @@ test('a connection that is reset behind a CONNECT does not end the node', async 
       next.close();
     }
   }
+});
+
+describe.each(HTTP_SERVERS)('over %s, a request line in two packets', (kind) => {
+  /** Sends the request line up to the middle of its version, and the rest once the server has read that. */
+  async function sendCut(connection: RawConnection, request: string, other: () => Promise<unknown>) {
+    const cut = request.indexOf(' HT') + ' HT'.length;
+    await connection.send(request.slice(0, cut));
+    // It came later than the first packet, so that was read before it is answered.
+    await other();
+    await connection.send(request.slice(cut));
+    return connection.answer();
+  }
+
+  test('reaches no code of ours if uWebSockets.js answers it', async () => {
+    await using port = await openPort((await chooseHttpServer(kind)).open);
+    const [connection, another] = [await port.open(), await port.open()];
+    const answer = await sendCut(connection, GET, async () => {
+      await another.send(GET);
+      expect((await another.answer())?.status).toBe(200);
+    });
+    const [status, handled] = kind === 'uws' ? [505, 1] : [200, 2];
+    expect(answer?.status).toBe(status);
+    expect(port.handled).toBe(handled);
+    if (kind === 'uws') await connection.closed;
+  });
+
+  test('of a purchase makes no order if it is answered 505', async () => {
+    const env = { HTTP_SERVER: kind, WORKERS: '1' };
+    await using node = await startTestNode({ ...(await redisAndPostgres()), env });
+    const saleId = await makeSale(node);
+    using connection = await RawConnection.open(node.publicUrl);
+    const headers = { 'X-Buyer-Id': 'ann', 'Idempotency-Key': 'one', 'Content-Type': 'application/json' };
+    const purchase = rawRequest('POST', `/v1/sales/${saleId}/orders`, headers, '{"quantity":1}');
+    const answer = await sendCut(connection, purchase, () => node.request('/healthz'));
+    const [status, orders] = kind === 'uws' ? [505, 0] : [201, 1];
+    expect(answer?.status).toBe(status);
+    expect(await node.ops.show(saleId)).toMatchObject({ committedOrders: orders, remaining: 10 - orders });
+    // Sent again as usual clients send it, the same request is a purchase, or a repetition of one.
+    using whole = await RawConnection.open(node.publicUrl);
+    await whole.send(purchase);
+    expect((await whole.answer())?.status).toBe(201);
+    expect(await node.ops.show(saleId)).toMatchObject({ committedOrders: 1 });
+  });
 });
