@@ -17,6 +17,7 @@ export {
   OperatorClient,
   type OperatorOptions,
   type OrderQuery,
+  type PageOptions,
   type PlaceQuery,
   type SaleQuery,
 } from './operator-client.ts';

@@ -183,6 +183,8 @@ test('the state of a node', async () => {
   expect(await operator.readyz()).toMatchObject({ code: 'found', status: 'ready' });
   expect(await operator.metrics()).toMatchObject({ text: expect.stringContaining('stockade_') });
   expect(await operator.sales()).toMatchObject({ code: 'found', sales: expect.any(Array) });
+  expect(await operator.sales({ since: '2999-01-01T00:00:00+01:00' })).toEqual({ code: 'found', sales: [] });
+  expect(await operator.sales({ until: '2999-01-01' })).toMatchObject({ code: 'invalid_request' });
   expect(await operator.refundsDue('web')).toMatchObject({ code: 'found', orders: [] });
   expect(await operator.refundsDue('web', { limit: 1_001 })).toMatchObject({ code: 'invalid_request' });
   expect(await operator.deadLetters()).toEqual({ code: 'found', total: 0, dead: [] });

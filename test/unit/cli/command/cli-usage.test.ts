@@ -90,6 +90,7 @@ test.each([
   ['order refunds-due --after y', '--after must be `next` of the page before'],
   ['events dead --limit 1001', '--limit must be a whole number from 1 to 1000'],
   ['sale list --limit 0', '--limit must be a whole number from 1 to'],
+  ['sale list --since yesterday', '--since must be a time in ISO 8601 with zone'],
   ['sale list --state nope', '--state must be one of open, paused, closed'],
   ['order list x --status foo', '--status must be among'],
   ['order export x --format xml', '--format must be csv or ndjson'],
