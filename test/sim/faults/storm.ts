@@ -54,6 +54,7 @@ export class Storm {
     this.#sometime(weather.jumps, () => this.#jump());
     this.#sometime(weather.lockBreaks, () => this.#breakLocks());
     this.#sometime(weather.setbacks, () => this.#setBack());
+    this.#sometime(weather.takeLosses ?? 0, () => this.#loseTaken());
     this.#sometime(weather.recordLosses, () => this.#loseRecords());
     this.#unfreeze(weather.unfreezes);
     this.#sometime(weather.deafness, () => this.#deafen());
@@ -144,24 +145,31 @@ export class Storm {
 
   /** Redis loses what it took while Postgres was away. The nodes that took it are alive, and go on at once. */
   #setBack(): void {
-    const { postgres, redis } = this.#world;
-    if (!postgres.machine.isAlive) return;
+    if (!this.#world.postgres.machine.isAlive) return;
     this.#killPostgres();
-    const lose = () => {
-      const server = time.random.pick(redis);
-      if (this.#isOver || !server.machine.isAlive) return;
-      const hasLost = server.die({ losing: true });
-      this.#note(`${server.machine.name} is set back${hasLost ? ', and has lost writes' : ''}`);
-      if (hasLost) this.#auditor.lost();
-      server.start();
-    };
-    if (!this.#scenario.weather.losesUnread)
-      return void time.after(SETBACK_LEAST_MS + time.random.unit() * SETBACK_MS, lose, WORLD);
-    for (const server of redis) server.sync();
+    if (this.#scenario.weather.losesUnread) {
+      this.#loseTaken();
+      return;
+    }
+    time.after(SETBACK_LEAST_MS + time.random.unit() * SETBACK_MS, () => this.#loseNewest(), WORLD);
+  }
+
+  #loseNewest(): void {
+    const server = time.random.pick(this.#world.redis);
+    if (this.#isOver || !server.machine.isAlive) return;
+    const hasLost = server.die({ losing: true });
+    this.#note(`${server.machine.name} is set back${hasLost ? ', and has lost writes' : ''}`);
+    if (hasLost) this.#auditor.lost();
+    server.start();
+  }
+
+  /** Redis loses the next units that are taken, and what was written after them. */
+  #loseTaken(): void {
+    for (const server of this.#world.redis) server.sync();
     const before = this.#unitsTaken();
     when(
       () => this.#unitsTaken() > before,
-      () => time.after(time.random.unit() * SETBACK_LEAST_MS, lose, WORLD),
+      () => time.after(time.random.unit() * SETBACK_LEAST_MS, () => this.#loseNewest(), WORLD),
     );
   }
 

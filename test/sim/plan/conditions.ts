@@ -6,7 +6,7 @@
  * chance, and the auditor and the finale are the same. Without a planted bug every promise must hold under it, too.
  */
 import type { Random } from '../../support/random.ts';
-import { absentees, lobby, queued, restlessQueue, setClocks } from '../queue/queue-plan.ts';
+import { absentees, lobby, lostOffers, queued, restlessQueue, setClocks } from '../queue/queue-plan.ts';
 import { DEALINGS } from './dealings.ts';
 import { mixedWeather, type Scenario } from './scenario.ts';
 import { NO_STORM, SQUALLS } from './squalls.ts';
@@ -436,6 +436,7 @@ const CONDITIONS = {
   madeAgainLater,
   queued,
   restlessQueue,
+  lostOffers,
   absentees,
   lobby,
   setClocks,

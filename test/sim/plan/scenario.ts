@@ -80,6 +80,8 @@ export interface Weather {
   readonly recordLosses: number;
   /** How often a server goes back to just before a rebuild froze its segments, while the rebuild loads. It lacks no order then. */
   readonly unfreezes: number;
+  /** How often Redis loses units that were just taken, also for offers, and is back at once. Postgres stays. Absent: never. */
+  readonly takeLosses?: number;
   /** How often an operator has the sale rebuilt: a resize or a repair. */
   readonly rebuilds: number;
   /** How often a sync is disturbed while it has orders of a sale to copy. */

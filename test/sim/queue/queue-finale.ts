@@ -1,15 +1,17 @@
 /**
- * A queue after the last fault. Free units go to those who wait, in their order, also when units are added and the sale is rebuilt;
- * and the head tells from which place on nothing can come. Then the queue is turned off, and the sale sells its last units.
+ * A queue after the last fault. Free units go to those who wait, in their order, also when units are added, the sale is rebuilt, and a
+ * unit comes back; and the head tells from which place on nothing can come. Then the queue is turned off, and the sale sells its last units.
  */
 import type { SaleChange } from '../../../src/engine/sale/sale-change.ts';
 import { offeredUnits } from '../audit/hopes.ts';
-import { type FinaleParts, LOOK_EVERY_MS, MAX_ASKED, settle } from '../ending/calm.ts';
+import type { PlaceTruth } from '../audit/queue-watch.ts';
+import { ask, type FinaleParts, LOOK_EVERY_MS, MAX_ASKED, settle } from '../ending/calm.ts';
 import { time } from '../machines/virtual-time.ts';
 import type { People } from './people.ts';
 import { MANY } from './queue-plan.ts';
 
 const BY = { actor: 'sim', reason: '' };
+const CANCEL = { kind: 'cancel' } as const;
 /** The head tells once a second, and looks again within that time. */
 const TOLD_MS = 2_500;
 /** In calm weather, free units are offered within this time. */
@@ -38,6 +40,7 @@ export async function queueFinale(parts: FinaleParts, people: People): Promise<v
     await untilOffered(parts, 'the sale is resized');
     await parts.pass(TOLD_MS);
     await checkHopeless(parts);
+    if (await giveBack(parts)) await untilOffered(parts, 'a unit came back');
     await change(parts, { action: 'queue', queue: 'off' });
   }
   watch.isCalm = false;
@@ -87,6 +90,22 @@ async function untilOffered(parts: FinaleParts, since: string): Promise<void> {
       auditor.fail(
         `Q3: ${since}, and ${auditor.truth!.stock} units wait for nobody: ${JSON.stringify(auditor.queue!.truth!.places)}`,
       );
+}
+
+/** A buyer cancels an order that it has accepted. @returns whether anybody has one */
+async function giveBack(parts: FinaleParts): Promise<boolean> {
+  const { auditor, world, pass } = parts;
+  while (world.postgres.isInTransaction) await pass(LOOK_EVERY_MS);
+  const { places, orders } = auditor.queue!.truth!;
+  const isKept = ({ state, order }: PlaceTruth) =>
+    state === 'bought' && ['unpaid', 'paid'].includes(orders[order!]!.status);
+  const orderId = places.find(isKept)?.order;
+  if (!orderId) return false;
+  auditor.askedBack.add(orderId);
+  const { kind } = CANCEL;
+  const outcome = await ask(parts, (running) => running.orders.changeOrder(orderId, CANCEL, BY));
+  auditor.orders.told(orderId, kind, outcome);
+  return true;
 }
 
 /** Q5, while nothing happens. With presence, those who are absent don't count. */

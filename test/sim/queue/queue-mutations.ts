@@ -108,6 +108,35 @@ export const QUEUE_MUTATIONS: readonly Mutation[] = [
     ],
   },
   {
+    name: 'queue: an offer that was begun and lost with Redis counts as made, so its place is overtaken',
+    conditions: 'lostOffers',
+    edits: [
+      {
+        file: 'src/queue/head/turn.ts',
+        find: 'const isBegun = begun.has(place.number);',
+        replace: 'const isBegun = begun.has(place.number); if (isBegun) continue;',
+      },
+    ],
+  },
+  {
+    name: 'queue: units that come back wait for nobody until an operator changes the sale',
+    conditions: 'restlessQueue',
+    edits: [
+      {
+        file: HEAD,
+        find: 'readonly #reportedAt = new Map<string, number>();',
+        replace: 'readonly #reportedAt = new Map<string, number>(); readonly #soldOutAt = new Map<string, number>();',
+      },
+      {
+        file: HEAD,
+        find: 'const free = unitsLeft(await backend.sales.snapshot(sale.id, sale.segments, generation));',
+        replace: `const isSoldOut = this.#soldOutAt.get(sale.id) === row.revision;
+          const free = isSoldOut ? 0 : unitsLeft(await backend.sales.snapshot(sale.id, sale.segments, generation));
+          if (free === 0) this.#soldOutAt.set(sale.id, row.revision);`,
+      },
+    ],
+  },
+  {
     name: 'queue: presence never ends',
     conditions: 'absentees',
     edits: [{ file: PRESENCE, find: ' - 1 AND', replace: ' - 99 AND' }],

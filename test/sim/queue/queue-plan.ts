@@ -99,6 +99,20 @@ export const restlessQueue: Draw = (scenario, random) => {
   };
 };
 
+/**
+ * Redis loses units just after they were taken for offers, and the sale is rebuilt. More people come than there will be units, so
+ * that the others take what a place does not get.
+ */
+export const lostOffers: Draw = (scenario, random) => {
+  const { weather, queue, ...rest } = restlessQueue(scenario, random);
+  return {
+    ...rest,
+    payWithinSeconds: undefined,
+    weather: { ...weather, slow: 0, topUps: 1, lockBreaks: 0, takeLosses: 3, rebuilds: 1 },
+    queue: { ...queue!, people: 20, wants: 1, leavesEarly: 0 },
+  };
+};
+
 /** People stop asking for their places, in calm weather. */
 export const absentees: Draw = (scenario, random) => {
   const { weather, queue, ...rest } = restlessQueue(scenario, random);
