@@ -85,7 +85,7 @@ export const IN_CI = filesOf({
     'two-versions',
   ],
   'integration/orders': ['expiry', 'late-changes', 'late-payment', 'order-lists'],
-  'integration/queue': ['draw-python', 'operators'],
+  'integration/queue': ['draw-python', 'head-failover', 'operators'],
   'integration/rebuild': [
     'archive',
     'erase',

@@ -41,7 +41,7 @@ export async function placesOf(
 ): Promise<Pick<Place, 'number' | 'buyerId' | 'orderId'>[]> {
   const found = await rows<{ number: string; buyer_id: string; order_id: string | null }>(
     shop.db,
-    'SELECT number::text, buyer_id, order_id::text FROM places WHERE sale_id = ? ORDER BY number',
+    'SELECT p.number::text, buyer_id, order_id::text FROM places p WHERE sale_id = ? ORDER BY p.number',
     [saleId],
   );
   return found.map((row) => ({
