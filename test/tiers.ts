@@ -40,7 +40,7 @@ export const IN_CI = filesOf({
   ],
   'integration/client': ['payment', 'shop-page', 'shop-page-queue'],
   'integration/deletion': ['deletion', 'old-copies'],
-  'integration/embed': ['alone', 'places'],
+  'integration/embed': ['alone', 'killed-queue', 'places'],
   'integration/engine': ['cluster', 'cluster-changes', 'key-space'],
   'integration/events': ['event-operations', 'event-stream', 'webhook'],
   'integration/harness': ['given-postgres', 'given-redis', 'support-servers'],
