@@ -35,6 +35,14 @@ const PROVEN = `CASE WHEN o.order_id IS NULL THEN NULL
   WHEN o.status = 'expired' THEN 'lapsed'
   WHEN o.status = 'cancelled' THEN 'left' END`;
 
+/**
+ * Offers of a sale `?` that no place names as its own. An order names its place from the transaction that makes the place `offered`
+ * until the one that ends or accepts the offer. So an unpaid order with a place proves that the place is `offered`.
+ */
+const STRAY = `FROM orders o WHERE o.sale_id = ? AND o.offer_of IS NOT NULL AND o.status = 'unpaid'
+  AND NOT EXISTS (SELECT 1 FROM places p
+    WHERE p.sale_id = o.sale_id AND p.number = o.offer_of AND p.order_id = o.order_id)`;
+
 /** Of a sale `?`. */
 const WRONG = `FROM places p LEFT JOIN orders o ON o.order_id = p.order_id AND o.sale_id = p.sale_id
   WHERE p.sale_id = ? AND p.order_id IS NOT NULL AND p.state IS DISTINCT FROM ${PROVEN}`;
@@ -59,13 +67,7 @@ export async function readPlaceCounts(trx: Knex, saleId: string): Promise<PlaceC
      ${WRONG} ORDER BY p.number LIMIT ?`,
     [saleId, NAMED],
   );
-  const [stray] = await rows<{ count: string }>(
-    trx,
-    `SELECT count(*) FROM orders o WHERE o.sale_id = ? AND o.offer_of IS NOT NULL AND o.status = 'unpaid'
-       AND NOT EXISTS (SELECT 1 FROM places p
-         WHERE p.sale_id = o.sale_id AND p.number = o.offer_of AND p.order_id = o.order_id)`,
-    [saleId],
-  );
+  const [stray] = await rows<{ count: string }>(trx, `SELECT count(*) ${STRAY}`, [saleId]);
   const counts = PLACE_STATES.map((state) => [state, Number(states![state])] as const);
   return {
     given: Number(queue.given),
@@ -93,5 +95,30 @@ export async function repairPlaces(db: Knex, saleId: string): Promise<number> {
       [saleId, saleId],
     );
     return repaired.length;
+  });
+}
+
+/**
+ * Gives places the offers that name them. A place that has another order is left alone, and so is a buyer who has another live place,
+ * or two such offers: then a program has changed more than one row, and nobody can say which of them is right.
+ * @returns how many
+ */
+export async function relinkOffers(db: Knex, saleId: string): Promise<number> {
+  return db.transaction(async (trx) => {
+    // So that none of these buyers gets a new place meanwhile. Whoever locks this row waits for no order.
+    await trx.raw('SELECT 1 FROM queues WHERE sale_id = ? FOR UPDATE', [saleId]);
+    await trx.raw(`SELECT 1 ${STRAY} ORDER BY o.order_id FOR SHARE`, [saleId]);
+    const relinked = await rows(
+      trx,
+      `UPDATE places t SET state = 'offered', order_id = s.order_id, reason = NULL, ended_at = NULL
+       FROM (SELECT o.order_id, o.offer_of, o.buyer_id, count(*) OVER (PARTITION BY o.offer_of) AS of_place,
+           count(*) OVER (PARTITION BY o.buyer_id) AS of_buyer ${STRAY}) AS s
+       WHERE t.sale_id = ? AND t.number = s.offer_of AND t.buyer_id = s.buyer_id AND t.order_id IS NULL
+         AND s.of_place = 1 AND s.of_buyer = 1
+         AND NOT EXISTS (SELECT 1 FROM places other WHERE other.sale_id = t.sale_id AND other.buyer_id = t.buyer_id
+           AND other.state IN ('waiting', 'offered') AND other.number <> t.number) RETURNING 1`,
+      [saleId, saleId],
+    );
+    return relinked.length;
   });
 }

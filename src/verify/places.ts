@@ -44,6 +44,7 @@ export function judgePlaces(counts: PlaceCounts): Finding[] {
             'foreign_postgres',
             0,
             `no place has the ${counted(strayOffers, 'offer')}: places were changed`,
+            { kind: 'offers' },
           ),
         ]),
   ];

@@ -5,6 +5,8 @@ export type RepairStep =
   | { readonly kind: 'live orders' }
   /** The states of places differ from what their orders prove. */
   | { readonly kind: 'places' }
+  /** No place has offers that name their places. */
+  | { readonly kind: 'offers' }
   | { readonly kind: 'withdrawals'; readonly ageS: number }
   /** One counter of a segment is wrong; the two others, and Postgres, prove its right value. */
   | {

@@ -4,7 +4,7 @@
  * step meanwhile, this one does nothing. If this process dies, some of the differences remain.
  *
  * Postgres is the truth and is never changed. Two exceptions: a wrong number of live orders is counted again, and places of the
- * queue get the states that their orders prove.
+ * queue get the states and the offers that orders prove.
  */
 
 import pLimit from 'p-limit';
@@ -18,7 +18,7 @@ import { applyReturns } from '../orders/returns.ts';
 import { numbers } from '../postgres/array-literal.ts';
 import { type Database, rows } from '../postgres/database.ts';
 import { LIVE } from '../postgres/live-orders.ts';
-import { repairPlaces } from '../queue/place-counts.ts';
+import { relinkOffers, repairPlaces } from '../queue/place-counts.ts';
 import type { Recoveries } from '../rebuild/recovery.ts';
 import { followState } from '../sales/follow-state.ts';
 import { countLiveOrders } from '../sales/live-orders.ts';
@@ -32,6 +32,8 @@ import { examine } from './verify.ts';
 const PARALLEL_RECORDS = 8;
 /** How often records are restored again, because units came back meanwhile. */
 const MAX_ATTEMPTS = 5;
+/** What a rebuild of the segments does not repair. */
+const IN_POSTGRES: ReadonlySet<RepairStep['kind']> = new Set(['live orders', 'places', 'offers']);
 
 export interface RepairStores {
   readonly db: Database;
@@ -88,9 +90,7 @@ function inOrder(findings: readonly Finding[]): Finding[] {
     rebuild,
     ...findings.filter(
       ({ isFault, repair, cause }) =>
-        isFault &&
-        cause === 'foreign_postgres' &&
-        (!repair || repair.kind === 'live orders' || repair.kind === 'places'),
+        isFault && cause === 'foreign_postgres' && (!repair || IN_POSTGRES.has(repair.kind)),
     ),
   ];
 }
@@ -152,6 +152,12 @@ async function carryOut(stores: RepairStores, saleId: string, step: RepairStep):
       const repaired = await repairPlaces(db, saleId);
       if (repaired === 0) return undone('left alone: no order proves the state of those places');
       return done(`gave ${counted(repaired, 'place')} of the queue the state that its order proves`);
+    }
+    case 'offers': {
+      const relinked = await relinkOffers(db, saleId);
+      if (relinked === 0) return undone('left alone: no place without an order is that of those offers');
+      const where = relinked === 1 ? 'the place that it names' : 'the places that they name';
+      return done(`gave ${counted(relinked, 'offer')} back to ${where}`);
     }
     case 'state':
       await followState(db, backend, saleId);

@@ -1,8 +1,10 @@
-/** `verify` accounts for every place of a queue, and repairs what an order proves. */
+/** `verify` accounts for every place of a queue, and repairs what orders prove. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { rows } from '../../../src/postgres/database.ts';
 import { acceptOffer } from '../../../src/queue/offers.ts';
-import { leaveQueue } from '../../../src/queue/places.ts';
+import { givePlaces, leaveQueue, readPlaceOf } from '../../../src/queue/places.ts';
+import { until } from '../../support/fixtures.ts';
+import { blockedStatements } from '../../support/postgres/blocked.ts';
 import { offered, QUEUE, queued, states, untilStates } from '../../support/shop/queue.ts';
 import { Shop } from '../../support/shop/shop.ts';
 
@@ -90,10 +92,78 @@ test('a place whose order does not exist is reported and left alone', async () =
   ]);
 });
 
-test('an offer that no place has is reported and left alone', async () => {
+const LOST_ITS_OFFER = "order_id = NULL, state = 'left', reason = 'absent', ended_at = now()";
+const STRAY = 'no place has the 1 offer: places were changed';
+
+test.each([LOST_ITS_OFFER, "order_id = NULL, state = 'waiting'"])(
+  'an offer names the place that has lost it: %s',
+  async (change) => {
+    const id = await sold();
+    const orderId = await offered(shop, id, 'bert');
+    await set(id, 'bert', change);
+    expect((await shop.service.verify(id)).findings).toEqual([STRAY]);
+    const report = await shop.service.verify(id, { repair: true });
+    expect(report).toMatchObject({ ok: true, findings: [] });
+    expect(report.repairs).toMatchObject([
+      { done: true, what: 'gave 1 offer back to the place that it names' },
+    ]);
+    expect(await readPlaceOf(shop.db, id, 'bert')).toMatchObject({ number: 2, state: 'offered', orderId });
+    await acceptOffer(shop.db, { orderId, buyerId: 'bert', quantity: 1 });
+    expect(await states(shop, id)).toMatchObject({ bert: 'bought' });
+  },
+);
+
+test('an offer is left alone if its buyer has another place by now', async () => {
   const id = await sold();
-  await set(id, 'bert', "order_id = NULL, state = 'left'");
+  await set(id, 'bert', LOST_ITS_OFFER);
+  await queued(shop, id, ['bert']);
   const report = await shop.service.verify(id, { repair: true });
-  expect(report.findings).toEqual(['no place has the 1 offer: places were changed']);
-  expect(report.ok).toBe(false);
+  expect(report.findings).toEqual([STRAY]);
+  expect(report.repairs).toMatchObject([
+    { done: false, what: 'left alone: no place without an order is that of those offers' },
+  ]);
+  expect(await states(shop, id)).toMatchObject({ bert: 'waiting' });
+});
+
+test.each([
+  ['another buyer has its place', "order_id = NULL, buyer_id = 'eve', state = 'left'", undefined],
+  ['two offers name one place', LOST_ITS_OFFER, 'offer_of = 2'],
+  ['a buyer has two such offers', LOST_ITS_OFFER, "buyer_id = 'bert', offer_of = 4, one_per_buyer = false"],
+])('an offer is left alone if %s', async (_, change, ofAnother) => {
+  const id = await sold();
+  await set(id, 'bert', change);
+  if (ofAnother !== undefined) {
+    const annas = await offered(shop, id, 'anna');
+    await set(id, 'anna', "order_id = NULL, state = 'left'");
+    await set(id, 'dora', "buyer_id = 'bert'");
+    await rows(shop.db, `UPDATE orders SET ${ofAnother} WHERE order_id = ?`, [annas]);
+  }
+  const { ok, repairs } = await shop.service.verify(id, { repair: true });
+  expect(ok).toBe(false);
+  expect(repairs).toContainEqual({
+    cause: 'foreign_postgres',
+    done: false,
+    what: 'left alone: no place without an order is that of those offers',
+  });
+});
+
+test('a buyer who comes again while its offer is given back keeps its place', async () => {
+  const id = await sold();
+  const orderId = await offered(shop, id, 'bert');
+  await set(id, 'bert', LOST_ITS_OFFER);
+  const trx = await shop.db.transaction();
+  await trx.raw('SELECT 1 FROM orders WHERE order_id = ? FOR UPDATE', [orderId]);
+  const waiting = (statements: number) =>
+    until(async () => (await blockedStatements(shop.db)) === statements, { what: `${statements} wait` });
+  try {
+    const repaired = shop.service.verify(id, { repair: true });
+    await waiting(1);
+    const given = givePlaces(shop.db, id, [{ buyerId: 'bert', quantity: 1 }]);
+    await waiting(2);
+    await trx.rollback();
+    expect((await given).get('bert')).toMatchObject({ number: 2, state: 'offered', orderId });
+    expect(await repaired).toMatchObject({ ok: true, findings: [] });
+  } finally {
+    if (!trx.isCompleted()) await trx.rollback();
+  }
 });

@@ -125,7 +125,8 @@ export const QUEUE_MUTATIONS: readonly Mutation[] = [
       {
         file: HEAD,
         find: 'readonly #reportedAt = new Map<string, number>();',
-        replace: 'readonly #reportedAt = new Map<string, number>(); readonly #soldOutAt = new Map<string, number>();',
+        replace:
+          'readonly #reportedAt = new Map<string, number>(); readonly #soldOutAt = new Map<string, number>();',
       },
       {
         file: HEAD,
