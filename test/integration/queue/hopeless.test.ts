@@ -4,6 +4,7 @@ import { rows } from '../../../src/postgres/database.ts';
 import { acceptOffer } from '../../../src/queue/offers.ts';
 import { markPresent, tidyPresence } from '../../../src/queue/presence.ts';
 import { readQueue } from '../../../src/queue/queue-state.ts';
+import { BY } from '../../support/author.ts';
 import { until } from '../../support/fixtures.ts';
 import { offered, QUEUE, queued, untilStates } from '../../support/shop/queue.ts';
 import { Shop } from '../../support/shop/shop.ts';
@@ -29,6 +30,9 @@ async function toldAgain(saleId: string): Promise<void> {
     });
   }
 }
+
+const untilHopeless = (saleId: string, rank: number) =>
+  until(async () => (await queueOf(saleId)).hopelessFrom === rank, { what: `rank ${rank} is hopeless` });
 
 /** As if only these had been heard of for a long time. */
 async function heardOf(saleId: string, numbers: readonly number[]): Promise<void> {
@@ -96,6 +100,29 @@ test('buyers who have bought behind the first place that waits make no place hop
   await toldAgain(id);
   // Three offers could come back: one of their units may be anna's, then come fred and gina.
   expect(await queueOf(id)).toMatchObject({ head: 0, hopelessFrom: 8 });
+  await head.stop();
+  await sync.stop();
+});
+
+test('a hopeless place keeps its turn: it gets an offer when a unit comes back, and the next one when a unit is added', async () => {
+  const { id } = await shop.sell({ stock: 1, ...QUEUE });
+  await queued(shop, id, ['anna', 'bert', 'carl', 'dora']);
+  const sync = await shop.startSync();
+  const till = await shop.startEngine();
+  const head = shop.startHead(till.take);
+  const orderId = await offered(shop, id, 'anna');
+  await acceptOffer(shop.db, { orderId, buyerId: 'anna', quantity: 1 });
+  await untilHopeless(id, 2);
+  expect(await shop.orders(till.take).changeOrder(orderId, { kind: 'cancel' }, BY)).toMatchObject({
+    code: 'done',
+  });
+  await untilStates(shop, id, { bert: 'offered', carl: 'waiting' });
+  // Bert's unit may come to carl.
+  await untilHopeless(id, 4);
+  await acceptOffer(shop.db, { orderId: await offered(shop, id, 'bert'), buyerId: 'bert', quantity: 1 });
+  await untilHopeless(id, 3);
+  await shop.service.change(id, { action: 'top-up', units: 1 }, BY);
+  await untilStates(shop, id, { carl: 'offered', dora: 'waiting' });
   await head.stop();
   await sync.stop();
 });
