@@ -105,6 +105,9 @@ const SETTINGS: readonly Setting[] = [
       await until(async () => (await eve()).ahead === 0, { what: 'dora is absent' });
       await leave(id, 'anna');
       await accept(id, 'eve');
+      // An operator looks: dora would be present again if it asked before its place has ended.
+      const counts = async () => (await node.opsRequest(`/v1/sales/${id}/queue?count=true`)).body.counts;
+      await until(async () => (await counts()).left === 2, { what: 'anna and dora have left' });
       expect(await look(id, 'dora')).toMatchObject({ state: 'left', reason: 'absent' });
     },
   },
