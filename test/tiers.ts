@@ -69,6 +69,7 @@ export const IN_CI = filesOf({
     'eviction',
     'faults',
     'foreign-messages',
+    'last-release',
     'listeners',
     'locked-worker',
     'lost-replies',

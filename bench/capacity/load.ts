@@ -11,8 +11,9 @@ import { type Costs, type Measured, orderMicros, type Program } from './costs.ts
 import type { Demand } from './options.ts';
 
 export const MICROS = 1e6;
-/** Of a sync (docs/decisions/0005-sync-batches.md). */
+/** Of a sync, and from how many orders on: a smaller transaction is under way alone (docs/decisions/0005-sync-batches.md). */
 const TRANSACTIONS_UNDER_WAY = 2;
+const LARGE_TRANSACTION = 200;
 
 /** Orders in a batch, on average. */
 export interface BatchSizes {
@@ -111,7 +112,8 @@ export function commitSeconds(
   const thread = node.commitTransaction + logs * node.commitLog + rows * figures.syncOrder.value;
   const written = postgres.commitTransaction + logs * postgres.commitLog + rows * postgres.commitOrder;
   const waiting = figures.transactionLatency.value + 2 * roundTripMicros;
-  return Math.max(thread, (thread + written + waiting) / TRANSACTIONS_UNDER_WAY) / MICROS;
+  const underWay = rows < LARGE_TRANSACTION ? 1 : TRANSACTIONS_UNDER_WAY;
+  return Math.max(thread, (thread + written + waiting) / underWay) / MICROS;
 }
 
 function coresOf(

@@ -1,8 +1,8 @@
-/** A shop whose nodes have two versions: the release to upgrade from, and this one. All use the same stores. */
+/** A shop whose nodes have two versions: a release to upgrade from, and this one. All use the same stores. */
 import { expect } from 'vitest';
 import { emptyDatabase, freshPrefix, redisAdminUrl, until } from '../fixtures.ts';
 import { type Answer, startTestNode, type TestNode } from './node.ts';
-import { buildRelease, OLDER_RELEASE, whyNotBuildable } from './releases.ts';
+import { buildRelease, OLDER_RELEASE, type Release, whyNotBuildable } from './releases.ts';
 
 /** Why there can be no such shop here; `''` if there can. */
 export const NO_RELEASE = whyNotBuildable(OLDER_RELEASE) ?? '';
@@ -21,14 +21,14 @@ export class Fleet {
     this.#program = program;
   }
 
-  /** With an empty database, and without rights: the release has no roles yet. */
-  static async open(): Promise<Fleet> {
+  /** With an empty database, and without rights: the older release has no roles yet. */
+  static async open(release: Release = OLDER_RELEASE): Promise<Fleet> {
     const stores = {
       redisUrl: redisAdminUrl(),
       databaseUrl: await emptyDatabase(),
       keyPrefix: freshPrefix(),
     };
-    return new Fleet(stores, await buildRelease(OLDER_RELEASE));
+    return new Fleet(stores, await buildRelease(release));
   }
 
   get stores() {

@@ -16,10 +16,16 @@ export interface Release {
   readonly commit: string;
 }
 
-/** The release to upgrade from: the last commit of its version. */
+/** The release before the last one: the last commit of its version. */
 export const OLDER_RELEASE: Release = {
   version: '0.1.0',
   commit: 'effd7c0246d8faa32701549777eebb4d5ef7124d',
+};
+
+/** The last release. */
+export const LAST_RELEASE: Release = {
+  version: '0.2.0',
+  commit: 'c1b1a0c62c26099bc88ca5f87b73af44ead36f9c',
 };
 
 const root = fileURLToPath(new URL('../../..', import.meta.url));

@@ -186,11 +186,13 @@ describe('docs/capacity.md', () => {
     expect(block('capacity:check')).toBe(checkReport(measured, costs).text);
   });
 
-  it('shows points that the costs were not fitted to, none of them off by more than a third', () => {
+  it('shows points that the costs were not fitted to, none of them off by more than two fifths', () => {
     const checked = checkAll(measured, costs).filter(({ point }) => point.use === 'check');
     expect(checked.length).toBeGreaterThanOrEqual(2);
     for (const { error, point } of checked)
-      expect(Math.abs(error), JSON.stringify(point)).toBeLessThan(1 / 3);
+      expect(Math.abs(error), JSON.stringify(point)).toBeLessThan(2 / 5);
+    for (const { error, point } of checkOpen(measured, costs))
+      expect(Math.abs(error), JSON.stringify(point)).toBeLessThan(2 / 5);
   });
 
   it('shows the batches and costs of a plan beside loads that come at a given rate', () => {
