@@ -17,7 +17,7 @@ END
 $$;
 
 -- As in 023, but a buyer may name the place that it leaves. If that place has ended, nothing is changed: the buyer may have come again,
--- and the leave be an old one. No version that was released calls the function without the number.
+-- and the leave be an old one. Nodes of 0.2.0 call the function without the number.
 DROP FUNCTION stockade_leave_queue(text, text);
 CREATE FUNCTION stockade_leave_queue(
   of_sale text, of_buyer text, of_number bigint DEFAULT NULL, OUT place places, OUT returned bigint

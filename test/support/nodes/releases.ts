@@ -6,7 +6,7 @@
  */
 import { execFile, execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { mkdir, mkdtemp, readFile, rename, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rename, rm, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
@@ -56,9 +56,11 @@ export async function buildRelease({ version, commit }: Release): Promise<string
   const archive = join(draft, 'release.tar');
   await run('git', ['-C', root, 'archive', '--output', archive, commit]);
   await run('tar', ['-xf', archive, '-C', draft]);
-  if (await areHere(await packagesOf(draft)))
+  if (await areHere(await packagesOf(draft))) {
+    // From 0.2.0 on, the build bundles packages from a folder of its own tree.
+    await symlink(join(root, 'node_modules'), join(draft, 'node_modules'));
     await run(process.execPath, [join(draft, 'scripts', 'build.mjs')]);
-  else await run('npm', ['ci'], { cwd: draft });
+  } else await run('npm', ['ci'], { cwd: draft });
   // Another process may have been faster.
   await rename(draft, folder).catch(() => rm(draft, { recursive: true, force: true }));
   return join(folder, program);
