@@ -31,11 +31,11 @@ test.runIf(hasTerminals).each([
   const cwd = mkdtempSync(join(tmpdir(), 'stockade-export-'));
   onTestFinished(() => rmSync(cwd, { recursive: true }));
   let terminal: Terminal | undefined;
-  const env = await nodeWithPages(() => terminal!.shown.includes(' 1000/2500 orders, '));
+  const env = await nodeWithPages(() => terminal!.shown.includes(' 1,000/2,500 orders, '));
   await using shown = new Terminal(stockade(`order export jazz ${to}`), { env, cwd });
   terminal = shown;
-  await terminal.sees(' 0/2500 orders, ');
-  await terminal.sees(' 1000/2500 orders, ');
+  await terminal.sees(' 0/2,500 orders, ');
+  await terminal.sees(' 1,000/2,500 orders, ');
   expect(await terminal.ended).toBe(0);
   // The last line is a whole one, and no order was among the drawings of the bar.
   expect(terminal.shown.endsWith(end)).toBe(true);
