@@ -65,6 +65,8 @@ export interface HttpParameters extends Parameters<typeof OPTIONS> {
   readonly compare: Build | undefined;
   /** The segments of the sales of a second node with the same build; `undefined`: there is no such node. */
   readonly otherSegments: number | undefined;
+  /** The node has no stores: stock in its memory, orders in PGlite. */
+  readonly embedded: boolean;
   /** The share of purchases that a second node traces, 0 to 1; `undefined`: there is no such node. */
   readonly traces: number | undefined;
 }
@@ -120,26 +122,41 @@ export function readOptions(argv: readonly string[]): HttpInvocation {
       )
         .argParser(wholeNumber(SEGMENTS.least, SEGMENTS.most))
         .conflicts('compare'),
+    )
+    .addOption(
+      new Option(
+        '--embedded',
+        'a node without Redis and Postgres, as `stockade serve` and the demo start it: all its work counts as Node',
+      ).conflicts(['compare', 'otherSegments', 'traces']),
     );
   const { parameters, json } = parseOptions(program, OPTIONS, argv);
-  const { tiny, connections, compare, otherSegments, traces } = program.opts<{
+  const {
+    tiny,
+    connections,
+    compare,
+    otherSegments,
+    traces,
+    embedded = false,
+  } = program.opts<{
     tiny?: boolean;
     connections?: number[];
     compare?: Build;
     otherSegments?: number;
     traces?: number;
+    embedded?: boolean;
   }>();
   const fallback = tiny ? TINY_CONNECTIONS : DEFAULT_CONNECTIONS;
-  const compared = { compare, otherSegments, traces };
+  const compared = { compare, otherSegments, traces, embedded };
   return { parameters: { ...parameters, connections: connections ?? fallback, ...compared }, json };
 }
 
 export function describeParameters(parameters: HttpParameters): string {
-  const { connections, compare, otherSegments, traces } = parameters;
+  const { connections, compare, otherSegments, traces, embedded } = parameters;
   const words = [`--connections ${connections}`, parametersText(OPTIONS, parameters)];
   if (compare) words.push(`--compare ${compare.label}`);
   if (otherSegments !== undefined) words.push(`--other-segments ${otherSegments}`);
   if (traces !== undefined) words.push(`--traces ${traces}`);
+  if (embedded) words.push('--embedded');
   return words.join(' ');
 }
 

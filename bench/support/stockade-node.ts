@@ -36,6 +36,8 @@ export interface NodeSettings {
   readonly workers: number;
   readonly eventsStreamMax: number;
   readonly eventsYieldMs: number;
+  /** Without stores: stock in its memory, orders in PGlite. */
+  readonly embedded?: boolean;
   /** The urls of its stores, if they differ from those of `stores`. */
   readonly redisUrl?: string;
   readonly databaseUrl?: string;
@@ -65,6 +67,7 @@ export class StockadeNode implements AsyncDisposable {
       workers,
       eventsStreamMax,
       eventsYieldMs,
+      embedded,
       redisUrl,
       databaseUrl,
       flags: more,
@@ -74,8 +77,10 @@ export class StockadeNode implements AsyncDisposable {
   ): Promise<StockadeNode> {
     if (!existsSync(main)) throw new BenchFailure(`${main} is missing: run \`npm run build\` first`);
     const flags = {
-      'redis-url': redisUrl ?? redis.url,
-      'database-url': databaseUrl ?? (await postgres.createDatabase('bench')),
+      ...(!embedded && {
+        'redis-url': redisUrl ?? redis.url,
+        'database-url': databaseUrl ?? (await postgres.createDatabase('bench')),
+      }),
       // Each database needs its own place in Redis, which a prefix is.
       'key-prefix': `bench-${randomBytes(6).toString('hex')}:`,
       workers: String(workers),

@@ -88,6 +88,16 @@ describe('bench:http --other-segments', () => {
   });
 });
 
+describe('bench:http --embedded', () => {
+  it('measures a node without stores', async () => {
+    const result = JSON.parse(await runTiny('http', '--embedded'));
+    expect(result.parameters).toMatchObject({ embedded: true });
+    for (const phase of ['soldOut', 'accepted', 'committed'])
+      expect(result[phase], phase).toMatchObject({ ratio: positive, requestsPerSecond: positive });
+    if (onLinux) expect(result.committed).toMatchObject({ nodeCpuMicros: positive, wrkCpuMicros: positive });
+  });
+});
+
 describe('bench:http --traces', () => {
   it('compares a node that traces nothing with one that traces all purchases', async () => {
     const result = JSON.parse(await runTiny('http', '--traces', '1'));
