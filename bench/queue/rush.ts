@@ -35,7 +35,7 @@ export interface Rush {
   readonly unsold: number;
   /** In milliseconds of the run, not of the rush. */
   readonly units: FreedUnits;
-  /** People who stayed to the end without a unit, while somebody who had come later got one. */
+  /** People who stayed to the end and got neither a unit nor an offer, while somebody who had come later got a unit. */
   readonly overtaken: number;
   /** In minutes of the rush, of people who got nothing: until they left or it ended; and until they were told. */
   readonly inVain: {
@@ -132,8 +132,14 @@ async function paidOf({ db }: Stage, saleId: string): Promise<number> {
 function overtakenOf(stories: readonly PersonStory[]): number {
   let last = -1;
   for (const { order, orderId } of stories) if (orderId !== undefined) last = Math.max(last, order);
-  return stories.filter(({ order, orderId, gaveUp }) => orderId === undefined && !gaveUp && order < last)
-    .length;
+  return stories.filter(
+    (story) => story.orderId === undefined && !story.gaveUp && !hadOffer(story) && story.order < last,
+  ).length;
+}
+
+/** Whether its offer was over before it asked again: on a busy machine, two shortened minutes are soon over. */
+function hadOffer({ odd }: PersonStory): boolean {
+  return odd.lapsed !== undefined || odd.offer_ended !== undefined;
 }
 
 function inVainOf(stories: readonly PersonStory[], minuteMs: number): Rush['inVain'] {
