@@ -37,9 +37,8 @@ export function report({ legs, spans }: Run, parameters: HttpParameters, machine
 }
 
 function phasesOf(legs: readonly Leg[], name: CandidateName): Phases {
-  return Object.fromEntries(
-    SELLING_PHASES.map((phase) => [phase.name, phaseFigures(legs, phase.name, name)]),
-  );
+  const measured = SELLING_PHASES.filter((phase) => legs.some((leg) => leg.phase === phase.name));
+  return Object.fromEntries(measured.map((phase) => [phase.name, phaseFigures(legs, phase.name, name)]));
 }
 
 type Compared = Readonly<Record<SellingName, ReturnType<typeof compare> & { readonly other: PhaseFigures }>>;
@@ -75,10 +74,10 @@ const HEAD = [
 
 function tableOf(point: Point): string[] {
   const { connections, echo, compared } = point;
-  const rows = SELLING_PHASES.map(({ name, title, bar }) => [
-    ...row(title, point[name]!),
-    barText(point[name]!.ratio, bar),
-  ]);
+  const rows = SELLING_PHASES.flatMap(({ name, title, bar }) => {
+    const figures = point[name];
+    return figures ? [[...row(title, figures), barText(figures.ratio, bar)]] : [];
+  });
   const others = SELLING_PHASES.map(
     ({ name, title }) => compared && row(`${title}, other`, compared[name].other),
   );

@@ -97,7 +97,8 @@ export class StockadeNode implements AsyncDisposable {
     const words = Object.entries(flags).flatMap(([name, value]) => [`--${name}`, value]);
     const program = await NodeProgram.start<Ready>('stockade', [main, 'serve', '--json', ...words], env);
     const token = program.read(opsTokenFile({ dataDir: DATA_DIR })).trim();
-    return new StockadeNode(program, token, eventsStreamMax > 0);
+    // The stream is in Redis.
+    return new StockadeNode(program, token, eventsStreamMax > 0 && !embedded);
   }
 
   get publicUrl(): string {
