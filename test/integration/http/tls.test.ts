@@ -48,6 +48,18 @@ const trusting = (url: string, { certificate }: Authority) =>
 const NODE_OPTIONS = '--dns-result-order=ipv4first --no-network-family-autoselection';
 const atName = (url: string, name: string) => url.replace('127.0.0.1', name);
 
+/** A sale with segments on all servers of the cluster is sold to its last unit. */
+async function expectSells(redis: string): Promise<void> {
+  await using shop = await Shop.open({ redis });
+  const sale = await shop.sell({ stock: 60, segments: 12 });
+  const sync = await shop.startSync();
+  await sync.ready;
+  const till = await shop.startEngine();
+  const outcomes = await till.buyAll(sale.id, buyers(61));
+  expect(outcomes.filter(({ code }) => code === 'committed')).toHaveLength(60);
+  expect(await shop.service.verify(sale.id)).toMatchObject({ ok: true });
+}
+
 describe('a node', () => {
   // One shop: a database belongs to one prefix.
   const keyPrefix = freshPrefix();
@@ -89,14 +101,7 @@ describe('a node', () => {
     test('finds every server of a cluster over TLS', async () => {
       const certificate = await ours.sign('cluster', 'IP:127.0.0.1');
       await using cluster = await RedisCluster.start({ certificate });
-      await using shop = await Shop.open({ redis: cluster.tlsUrl });
-      const sale = await shop.sell({ stock: 60, segments: 12 });
-      const sync = await shop.startSync();
-      await sync.ready;
-      const till = await shop.startEngine();
-      const outcomes = await till.buyAll(sale.id, buyers(61));
-      expect(outcomes.filter(({ code }) => code === 'committed')).toHaveLength(60);
-      expect(await shop.service.verify(sale.id)).toMatchObject({ ok: true });
+      await expectSells(cluster.tlsUrl);
     });
   }
 
@@ -120,13 +125,7 @@ describe('a node', () => {
       await admin.config('SET', 'cluster-preferred-endpoint-type', 'hostname');
     }
     expect(await primaries()).toMatchObject({ status: 'ok' });
-    await using shop = await Shop.open({ redis: url });
-    const sale = await shop.sell({ stock: 60, segments: 12 });
-    const sync = await shop.startSync();
-    await sync.ready;
-    const till = await shop.startEngine();
-    const outcomes = await till.buyAll(sale.id, buyers(61));
-    expect(outcomes.filter(({ code }) => code === 'committed')).toHaveLength(60);
+    await expectSells(url);
   });
 
   test('names in its log the certificate that has expired while it ran, and sells when Redis has another one', async () => {
