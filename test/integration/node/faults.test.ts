@@ -9,7 +9,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { MAX_BATCH_ORDERS } from '../../../src/engine/limits.ts';
 import { BY } from '../../support/author.ts';
 import { freshPrefix, until } from '../../support/fixtures.ts';
-import { type Answer, startTestNode, type TestNode } from '../../support/nodes/node.ts';
+import { startTestNode, type TestNode } from '../../support/nodes/node.ts';
+import { buy, LINES, Rush, settle } from '../../support/nodes/rush.ts';
 import { PostgresServer } from '../../support/servers/postgres-server.ts';
 import { RedisServer } from '../../support/servers/redis-server.ts';
 import { expectKept, expectWithinLimit, ordersOf } from '../../support/shop/truth.ts';
@@ -19,15 +20,12 @@ const SALE = 'tickets';
 /** More units than any of the loads can buy. */
 const STOCK = 100_000;
 const SEGMENTS = 4;
-const LINES = 24;
 const FLUSH_EVERY_MS = 20;
 /** Purchases while Redis forgets its scripts. */
 const UNSCRIPTED = inTier({ test: 500, release: 2_000 });
 /** Purchases before a process dies, and after that. */
 const SOME = inTier({ test: 100, release: 500 });
 const OUTAGE_MS = inTier({ test: 4_000, release: 10_000 });
-/** Pause after a refused buyer, before the next one comes. */
-const BREATH_MS = 10;
 const IMPATIENT = { REQUEST_DEADLINE_MS: '2000', TAKE_TIMEOUT_MS: '1500' };
 
 let redis: RedisServer;
@@ -52,97 +50,6 @@ async function freshStores(): Promise<Stores> {
 
 function startNode(stores: Stores, env: Record<string, string> = {}): Promise<TestNode> {
   return startTestNode({ ...stores, env: { WORKERS: '1', ...env } });
-}
-
-/** How one buyer's only request ended; `lost`: the node died before it answered. */
-interface Ending {
-  readonly buyerId: string;
-  readonly code: string;
-  readonly answer: Answer | undefined;
-}
-
-/** Lines of buyers. Each buyer asks once, with its own key, at one of the nodes that are up. */
-class Rush implements AsyncDisposable {
-  readonly endings: Ending[] = [];
-  readonly #nodes: readonly TestNode[];
-  readonly #most: number;
-  readonly #ended: Promise<unknown>;
-  readonly #underWay = new Map<TestNode, number>();
-  #stopped = false;
-  #next = 0;
-
-  constructor(nodes: readonly TestNode[], most = STOCK) {
-    this.#nodes = nodes;
-    this.#most = most;
-    this.#ended = Promise.all(Array.from({ length: LINES }, () => this.#line()));
-  }
-
-  codes(from = 0): Set<string> {
-    return new Set(this.endings.slice(from).map(({ code }) => code));
-  }
-
-  /** The buyers whose requests had this end. */
-  buyersWith(...codes: string[]): string[] {
-    return this.endings.filter(({ code }) => codes.includes(code)).map(({ buyerId }) => buyerId);
-  }
-
-  promises(...codes: string[]) {
-    return this.endings.flatMap(({ buyerId, code, answer }) =>
-      codes.includes(code) ? [{ buyerId, orderId: answer!.body.orderId as string, quantity: 1 }] : [],
-    );
-  }
-
-  /** Waits until this many more purchases had this end. */
-  async more(count: number, ...codes: string[]): Promise<void> {
-    const from = this.endings.length;
-    const found = () => this.endings.slice(from).filter(({ code }) => codes.includes(code)).length >= count;
-    await until(found, { what: `${count} more purchases end ${codes.join(' or ')}`, timeoutMs: 60_000 });
-  }
-
-  /** Requests that this node has not answered yet. */
-  underWayAt(node: TestNode): number {
-    return this.#underWay.get(node) ?? 0;
-  }
-
-  /** Resolves when all buyers have come. */
-  async ended(): Promise<void> {
-    await this.#ended;
-  }
-
-  /** Resolves when the last buyer has its answer. */
-  async stop(): Promise<void> {
-    this.#stopped = true;
-    await this.#ended;
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.stop();
-  }
-
-  async #line(): Promise<void> {
-    while (!this.#stopped && this.#next < this.#most) {
-      const n = this.#next++;
-      const up = this.#nodes.filter((node) => node.isUp);
-      const buyerId = `buyer-${n}`;
-      const node = up[n % up.length]!;
-      this.#underWay.set(node, this.underWayAt(node) + 1);
-      const answer = await buy(node, buyerId).catch(() => undefined);
-      this.#underWay.set(node, this.underWayAt(node) - 1);
-      this.endings.push({ buyerId, code: answer ? answer.code : 'lost', answer });
-      if (answer?.status !== 201) await delay(BREATH_MS);
-    }
-  }
-}
-
-function buy(node: TestNode, buyerId: string): Promise<Answer> {
-  return node.buy(SALE, buyerId, { key: `key-of-${buyerId}` });
-}
-
-/** Asks with the same key until the order is committed. */
-async function settle(node: TestNode, buyerId: string): Promise<void> {
-  await until(async () => (await buy(node, buyerId)).status === 201, {
-    what: `the purchase of ${buyerId} is settled`,
-  });
 }
 
 const DENIED = ['busy', 'unavailable'];
@@ -181,7 +88,7 @@ test(`Redis forgets its scripts every 20 ms: ${UNSCRIPTED} purchases succeed`, a
   const operator = new Redis(redis.url);
   let flushes = 0;
   try {
-    await using rush = new Rush([node], UNSCRIPTED);
+    await using rush = new Rush(SALE, [node], UNSCRIPTED);
     const over = new AbortController();
     const flushing = (async () => {
       for (; !over.signal.aborted; flushes++) {
@@ -204,7 +111,7 @@ test('Postgres is away: purchases are accepted, and all of them are committed wh
   const stores = await freshStores();
   await using node = await startNode(stores, IMPATIENT);
   await node.ops.create({ id: SALE, stock: STOCK, segments: SEGMENTS }, BY.actor);
-  await using rush = new Rush([node]);
+  await using rush = new Rush(SALE, [node]);
   await rush.more(200, 'committed');
   await postgres.stop('immediate');
   const away = rush.endings.length;
@@ -226,7 +133,7 @@ test('Postgres is frozen and the log is full: purchases are busy until Postgres 
   const stores = await freshStores();
   await using node = await startNode(stores, { ...IMPATIENT, LOG_BACKLOG_MAX: String(MAX_BATCH_ORDERS) });
   await node.ops.create({ id: SALE, stock: STOCK, segments: 1 }, BY.actor);
-  await settle(node, 'early');
+  await settle(node, SALE, 'early');
   const fillers = Array.from({ length: MAX_BATCH_ORDERS }, (_, n) => `filler-${n}`);
   await postgres.pause();
   try {
@@ -235,7 +142,7 @@ test('Postgres is frozen and the log is full: purchases are busy until Postgres 
     );
     expect(new Set(filled.map(({ status, code }) => `${status} ${code}`))).toEqual(new Set(['202 accepted']));
     for (const buyerId of ['bob', 'carol', 'dave']) {
-      expect(await buy(node, buyerId)).toMatchObject({
+      expect(await buy(node, SALE, buyerId)).toMatchObject({
         status: 503,
         code: 'busy',
         headers: { 'retry-after': '1', 'content-type': 'application/problem+json' },
@@ -244,7 +151,7 @@ test('Postgres is frozen and the log is full: purchases are busy until Postgres 
   } finally {
     postgres.resume();
   }
-  for (const buyerId of ['bob', 'erin']) await settle(node, buyerId);
+  for (const buyerId of ['bob', 'erin']) await settle(node, SALE, buyerId);
   const orders = await ordersOf(stores.databaseUrl, SALE);
   const names = [...orders.values()].map(({ buyerId }) => buyerId);
   expect(names.sort()).toEqual(['bob', 'early', 'erin', ...fillers].sort());
@@ -260,8 +167,10 @@ test('a node is killed under load: the other one keeps its promises and sells on
   await using first = await startNode(stores);
   await using second = await startNode(stores);
   await first.ops.create({ id: SALE, stock: STOCK, segments: SEGMENTS }, BY.actor);
-  await until(async () => (await buy(second, 'early')).status === 201, { what: 'the second node sells' });
-  await using rush = new Rush([first, second]);
+  await until(async () => (await buy(second, SALE, 'early')).status === 201, {
+    what: 'the second node sells',
+  });
+  await using rush = new Rush(SALE, [first, second]);
   await rush.more(SOME, 'committed');
   // It is frozen first: requests that reach it from then on are still waiting when it dies.
   first.signal('SIGSTOP');
@@ -273,7 +182,9 @@ test('a node is killed under load: the other one keeps its promises and sells on
   await rush.stop();
   expect(rush.buyersWith('lost').length).toBeGreaterThan(0);
   expect(rush.codes(dead)).not.toContain('unavailable');
-  await Promise.all(rush.buyersWith('lost', 'unknown', 'accepted').map((buyerId) => settle(second, buyerId)));
+  await Promise.all(
+    rush.buyersWith('lost', 'unknown', 'accepted').map((buyerId) => settle(second, SALE, buyerId)),
+  );
   const orders = await expectTrue(second, stores, rush, ['committed', 'accepted']);
   expect(orders.size).toBe(1 + rush.endings.length);
 });
@@ -282,7 +193,7 @@ test('Redis is killed under load and restarts from its file: committed orders st
   const stores = await freshStores();
   await using node = await startNode(stores, IMPATIENT);
   await node.ops.create({ id: SALE, stock: STOCK, segments: SEGMENTS }, BY.actor);
-  await using rush = new Rush([node]);
+  await using rush = new Rush(SALE, [node]);
   await rush.more(SOME, 'committed');
   // It is frozen first, so that purchases are certainly under way when it dies.
   await redis.pause();
@@ -303,7 +214,7 @@ test('Redis is killed under load and restarts from its file: committed orders st
   expect([...rush.codes()].filter((code) => !possible.includes(code))).toEqual([]);
   const open = rush.buyersWith('unknown', 'accepted');
   expect(open.length).toBeGreaterThan(0);
-  await Promise.all(open.map((buyerId) => settle(node, buyerId)));
+  await Promise.all(open.map((buyerId) => settle(node, SALE, buyerId)));
   const orders = await expectTrue(node, stores, rush, ['committed']);
   expect(orders.size).toBe(rush.promises('committed').length + open.length);
 });
