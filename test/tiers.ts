@@ -66,6 +66,7 @@ export const IN_CI = filesOf({
     'queue-settings',
   ],
   'integration/node': [
+    'cluster-failover',
     'eviction',
     'faults',
     'foreign-messages',
