@@ -1,6 +1,7 @@
 /** Several syncs divide the sales. Whatever happens to one of them, every order is applied once and every buyer is answered. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { SyncNews } from '../../../src/engine/contract.ts';
+import { splitEvenly } from '../../../src/engine/sale/split-evenly.ts';
 import { PostgresLocks, type SaleLocks } from '../../../src/postgres/sale-locks.ts';
 import { intercept } from '../../support/engine/intercept.ts';
 import { until } from '../../support/fixtures.ts';
@@ -14,6 +15,8 @@ import { inTier } from '../../support/tier.ts';
 const LONGEST_WAIT_MS = 5_000;
 /** Purchases that are timed before the second sync comes, and after that. */
 const SOME_WAITS = inTier({ test: 200, release: 1_000 });
+/** Sales that nobody buys from. */
+const IDLE_SALES = inTier({ test: 12, release: 1_000 });
 
 let shop: Shop;
 const ends: (() => Promise<void>)[] = [];
@@ -112,16 +115,18 @@ async function hearNews(): Promise<SyncNews[]> {
 }
 
 describe('a further sync', () => {
-  test('gets its part, and balanced syncs move nothing and try no lock more than once a second', async () => {
-    await sell(12);
+  test('gets its part, and balanced syncs move nothing and try no lock more than once a second', {
+    timeout: 300_000,
+  }, async () => {
+    await sell(IDLE_SALES);
     const first = await startSync();
     await first.sync.ready;
-    await share([first], [12]);
+    await share([first], [IDLE_SALES]);
     const second = await startSync();
-    await share([first, second], [6, 6]);
+    await share([first, second], splitEvenly(IDLE_SALES, 2));
     const third = await startSync();
     const all = [first, second, third];
-    await share(all, [4, 4, 4]);
+    await share(all, splitEvenly(IDLE_SALES, 3));
     await sweeps(all, 1);
     const before = all.map(({ locks }) => ({ changes: locks.changes, statements: locks.statements }));
     await sweeps(all, 3);
