@@ -13,6 +13,11 @@ export interface SellingPhase {
    */
   readonly stock: number;
   readonly prefer: string;
+  /**
+   * A node without stores does not have this phase: it answers when the order is in its database, whatever a buyer prefers, because
+   * nothing else would survive its end.
+   */
+  readonly needsStores?: boolean;
   /** The promised ratio to the echo. */
   readonly bar: number;
 }
@@ -27,6 +32,7 @@ export const SELLING_PHASES: readonly SellingPhase[] = [
     outcome: 'accepted',
     stock: NEVER_SOLD_OUT,
     prefer: 'respond-async',
+    needsStores: true,
     bar: 0.65,
   },
   {

@@ -51,8 +51,7 @@ async function measureRounds(
   stage: Stage,
   { rounds, connections, embedded }: HttpParameters,
 ): Promise<Leg[]> {
-  // A node without stores answers when the order is in its database, whatever a buyer prefers: nothing else would survive its end.
-  const phases = SELLING_PHASES.filter(({ name }) => !(embedded && name === 'accepted'));
+  const phases = SELLING_PHASES.filter(({ needsStores }) => !(embedded && needsStores));
   const legs: Leg[] = [];
   for (let round = 0; round < rounds; round++) {
     for (const each of rotated(connections, round)) {
