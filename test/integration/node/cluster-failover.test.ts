@@ -8,29 +8,29 @@ import { homeSegment } from '../../../src/engine/sale/home-segment.ts';
 import { BY } from '../../support/author.ts';
 import { freshDatabase, freshPrefix, until } from '../../support/fixtures.ts';
 import { startTestNode } from '../../support/nodes/node.ts';
-import { Rush, settle } from '../../support/nodes/rush.ts';
+import { expectTrue, Rush, STOCK, settle } from '../../support/nodes/rush.ts';
 import { RedisCluster } from '../../support/servers/redis-cluster.ts';
-import { expectKept, expectWithinLimit, ordersOf, unitsSold } from '../../support/shop/truth.ts';
+import { unitsSold } from '../../support/shop/truth.ts';
 
 const SALE = 'tickets';
-/** More than the rush can buy. */
-const STOCK = 100_000;
 /** Enough that each server has some of them. */
 const SEGMENTS = 9;
 /** Purchases before the server dies, and after that. */
 const SOME = 100;
-/** A failover takes longer than this deadline, so buyers of that server get answers that are not final. */
+/** The servers of the cluster wait so long before they give a server up. */
+const GIVEN_UP_AFTER_MS = 3_000;
+/** A shorter deadline, so buyers of the dead server get answers that are not final. */
 const IMPATIENT = { REQUEST_DEADLINE_MS: '2000', TAKE_TIMEOUT_MS: '1500' };
 
 let cluster: RedisCluster;
 
 beforeAll(async () => {
-  cluster = await RedisCluster.start({ replicas: true, nodeTimeoutMs: 1_000 });
+  cluster = await RedisCluster.start({ replicas: true, nodeTimeoutMs: GIVEN_UP_AFTER_MS });
 });
 
 afterAll(() => cluster?.[Symbol.asyncDispose]());
 
-test('nodes sell through the failover of a primary: promises stay, its segments sell again, and verify explains the rest', async () => {
+test('nodes sell through the failover of a primary: promises stay, its segments sell again, and the books balance', async () => {
   const stores = { redisUrl: cluster.url, databaseUrl: await freshDatabase(), keyPrefix: freshPrefix() };
   await using first = await startTestNode({ ...stores, env: IMPATIENT });
   await using second = await startTestNode({ ...stores, env: IMPATIENT });
@@ -63,13 +63,6 @@ test('nodes sell through the failover of a primary: promises stay, its segments 
   const open = rush.buyersWith('unknown', 'accepted');
   expect(open.length).toBeGreaterThan(0);
   await Promise.all(open.map((buyerId) => settle(second, SALE, buyerId)));
-  const isSound = async () => (await second.ops.verify(SALE)).differences.length === 0;
-  await until(isSound, { what: 'all that was taken is committed', timeoutMs: 60_000 });
-  const orders = await ordersOf(stores.databaseUrl, SALE);
-  expectKept(rush.promises('committed'), orders);
-  expectWithinLimit(orders, 1);
-  const holders = new Set([...orders.values()].map(({ buyerId }) => buyerId));
-  expect(rush.buyersWith('busy', 'unavailable').filter((buyerId) => holders.has(buyerId))).toEqual([]);
+  const orders = await expectTrue(second, stores.databaseUrl, rush, ['committed']);
   expect(unitsSold(orders)).toBe(1 + rush.promises('committed').length + open.length);
-  expect(await second.ops.verify(SALE)).toMatchObject({ ok: true, findings: [], rejectedOrders: 0 });
 });

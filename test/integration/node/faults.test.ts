@@ -10,15 +10,13 @@ import { MAX_BATCH_ORDERS } from '../../../src/engine/limits.ts';
 import { BY } from '../../support/author.ts';
 import { freshPrefix, until } from '../../support/fixtures.ts';
 import { startTestNode, type TestNode } from '../../support/nodes/node.ts';
-import { buy, LINES, Rush, settle } from '../../support/nodes/rush.ts';
+import { buy, expectTrue, LINES, Rush, STOCK, settle } from '../../support/nodes/rush.ts';
 import { PostgresServer } from '../../support/servers/postgres-server.ts';
 import { RedisServer } from '../../support/servers/redis-server.ts';
-import { expectKept, expectWithinLimit, ordersOf } from '../../support/shop/truth.ts';
+import { ordersOf } from '../../support/shop/truth.ts';
 import { inTier } from '../../support/tier.ts';
 
 const SALE = 'tickets';
-/** More units than any of the loads can buy. */
-const STOCK = 100_000;
 const SEGMENTS = 4;
 const FLUSH_EVERY_MS = 20;
 /** Purchases while Redis forgets its scripts. */
@@ -52,35 +50,6 @@ function startNode(stores: Stores, env: Record<string, string> = {}): Promise<Te
   return startTestNode({ ...stores, env: { WORKERS: '1', ...env } });
 }
 
-const DENIED = ['busy', 'unavailable'];
-
-/**
- * Checks, once the logs are drained: each promise that ended with `kept` is an order of its own in Postgres, no buyer has two
- * orders, refused buyers have none, and the identities hold.
- */
-async function expectTrue(node: TestNode, stores: Stores, rush: Rush, kept: readonly string[]) {
-  const drained = async () => {
-    const { remaining, committedUnits } = await node.ops.show(SALE);
-    return remaining! + committedUnits === STOCK;
-  };
-  await until(drained, { what: 'all that was taken is committed', timeoutMs: 60_000 });
-  const orders = await ordersOf(stores.databaseUrl, SALE);
-  const promises = rush.promises(...kept);
-  expectKept(promises, orders);
-  expect(new Set(promises.map(({ orderId }) => orderId)).size).toBe(promises.length);
-  expectWithinLimit(orders, 1);
-  const holders = new Set([...orders.values()].map(({ buyerId }) => buyerId));
-  expect(rush.buyersWith(...DENIED).filter((buyerId) => holders.has(buyerId))).toEqual([]);
-  expect(await node.ops.verify(SALE)).toMatchObject({
-    ok: true,
-    findings: [],
-    rejectedOrders: 0,
-    committedOrders: orders.size,
-    distinctBuyers: orders.size,
-  });
-  return orders;
-}
-
 test(`Redis forgets its scripts every 20 ms: ${UNSCRIPTED} purchases succeed`, async () => {
   const stores = await freshStores();
   await using node = await startNode(stores);
@@ -100,7 +69,7 @@ test(`Redis forgets its scripts every 20 ms: ${UNSCRIPTED} purchases succeed`, a
     await flushing;
     expect(flushes).toBeGreaterThan(5);
     expect([...rush.codes()]).toEqual(['committed']);
-    const orders = await expectTrue(node, stores, rush, ['committed']);
+    const orders = await expectTrue(node, stores.databaseUrl, rush, ['committed']);
     expect(orders.size).toBe(UNSCRIPTED);
   } finally {
     operator.disconnect();
@@ -125,7 +94,7 @@ test('Postgres is away: purchases are accepted, and all of them are committed wh
   await rush.more(200, 'committed');
   await rush.stop();
   expect([...rush.codes()].sort()).toEqual(['accepted', 'committed']);
-  const orders = await expectTrue(node, stores, rush, ['committed', 'accepted']);
+  const orders = await expectTrue(node, stores.databaseUrl, rush, ['committed', 'accepted']);
   expect(orders.size).toBe(rush.endings.length);
 });
 
@@ -185,7 +154,7 @@ test('a node is killed under load: the other one keeps its promises and sells on
   await Promise.all(
     rush.buyersWith('lost', 'unknown', 'accepted').map((buyerId) => settle(second, SALE, buyerId)),
   );
-  const orders = await expectTrue(second, stores, rush, ['committed', 'accepted']);
+  const orders = await expectTrue(second, stores.databaseUrl, rush, ['committed', 'accepted']);
   expect(orders.size).toBe(1 + rush.endings.length);
 });
 
@@ -215,6 +184,6 @@ test('Redis is killed under load and restarts from its file: committed orders st
   const open = rush.buyersWith('unknown', 'accepted');
   expect(open.length).toBeGreaterThan(0);
   await Promise.all(open.map((buyerId) => settle(node, SALE, buyerId)));
-  const orders = await expectTrue(node, stores, rush, ['committed']);
+  const orders = await expectTrue(node, stores.databaseUrl, rush, ['committed']);
   expect(orders.size).toBe(rush.promises('committed').length + open.length);
 });

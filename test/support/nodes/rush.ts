@@ -1,12 +1,18 @@
-/** Buyers who come to nodes one after the other while something breaks. */
+/** Buyers who come to nodes one after the other while something breaks, and what must be true afterwards. */
 import { setTimeout as delay } from 'node:timers/promises';
+import { expect } from 'vitest';
 import { until } from '../fixtures.ts';
+import { expectKept, expectWithinLimit, ordersOf } from '../shop/truth.ts';
 import type { Answer, TestNode } from './node.ts';
 
+/** The stock of a sale that a rush comes to: a unit for each buyer. */
+export const STOCK = 100_000;
 /** Buyers who ask at the same time. */
 export const LINES = 24;
 /** Pause after a refused buyer, before the next one comes. */
 const BREATH_MS = 10;
+/** Answers that say: nothing was taken. */
+const DENIED = ['busy', 'unavailable'];
 
 /** How one buyer's only request ended; `lost`: the node died before it answered. */
 export interface Ending {
@@ -17,8 +23,8 @@ export interface Ending {
 
 /** Lines of buyers. Each buyer asks once, with its own key, at one of the nodes that are up. */
 export class Rush implements AsyncDisposable {
+  readonly saleId: string;
   readonly endings: Ending[] = [];
-  readonly #saleId: string;
   readonly #nodes: readonly TestNode[];
   readonly #most: number;
   readonly #ended: Promise<unknown>;
@@ -27,8 +33,8 @@ export class Rush implements AsyncDisposable {
   #next = 0;
 
   /** @param most buyers who come, if the rush is not stopped before */
-  constructor(saleId: string, nodes: readonly TestNode[], most = Number.POSITIVE_INFINITY) {
-    this.#saleId = saleId;
+  constructor(saleId: string, nodes: readonly TestNode[], most = STOCK) {
+    this.saleId = saleId;
     this.#nodes = nodes;
     this.#most = most;
     this.#ended = Promise.all(Array.from({ length: LINES }, () => this.#line()));
@@ -83,7 +89,7 @@ export class Rush implements AsyncDisposable {
       const buyerId = `buyer-${n}`;
       const node = up[n % up.length]!;
       this.#underWay.set(node, this.underWayAt(node) + 1);
-      const answer = await buy(node, this.#saleId, buyerId).catch(() => undefined);
+      const answer = await buy(node, this.saleId, buyerId).catch(() => undefined);
       this.#underWay.set(node, this.underWayAt(node) - 1);
       this.endings.push({ buyerId, code: answer ? answer.code : 'lost', answer });
       if (answer?.status !== 201) await delay(BREATH_MS);
@@ -101,4 +107,32 @@ export async function settle(node: TestNode, saleId: string, buyerId: string): P
   await until(async () => (await buy(node, saleId, buyerId)).status === 201, {
     what: `the purchase of ${buyerId} is settled`,
   });
+}
+
+/**
+ * Checks, once the logs are drained: each promise that ended with `kept` is an order of its own in Postgres, no buyer has two
+ * orders, refused buyers have none, and the identities hold.
+ */
+export async function expectTrue(node: TestNode, databaseUrl: string, rush: Rush, kept: readonly string[]) {
+  const { saleId } = rush;
+  const drained = async () => {
+    const { remaining, committedUnits } = await node.ops.show(saleId);
+    return remaining! + committedUnits === STOCK;
+  };
+  await until(drained, { what: 'all that was taken is committed', timeoutMs: 60_000 });
+  const orders = await ordersOf(databaseUrl, saleId);
+  const promises = rush.promises(...kept);
+  expectKept(promises, orders);
+  expect(new Set(promises.map(({ orderId }) => orderId)).size).toBe(promises.length);
+  expectWithinLimit(orders, 1);
+  const holders = new Set([...orders.values()].map(({ buyerId }) => buyerId));
+  expect(rush.buyersWith(...DENIED).filter((buyerId) => holders.has(buyerId))).toEqual([]);
+  expect(await node.ops.verify(saleId)).toMatchObject({
+    ok: true,
+    findings: [],
+    rejectedOrders: 0,
+    committedOrders: orders.size,
+    distinctBuyers: orders.size,
+  });
+  return orders;
 }
