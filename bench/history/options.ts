@@ -44,10 +44,10 @@ export const OPTIONS = {
   },
   rounds: {
     flags: '--rounds <n>',
-    description: 'measurements of each operation in each shop, in turns; the cheapest is compared',
+    description: 'measurements of each operation in each shop, in turns; the median is compared',
     least: 1,
     most: 100,
-    fallback: 7,
+    fallback: 15,
     tiny: 2,
   },
 } as const;

@@ -2,7 +2,8 @@
 import { note } from '../../src/cli/terminal/output.ts';
 import { Teardown } from '../../src/lib/teardown.ts';
 import { rounded } from '../support/figures.ts';
-import { type Cost, cpuOf } from '../support/meter.ts';
+import { median } from '../support/median.ts';
+import { cpuOf } from '../support/meter.ts';
 import { startStoreServers } from '../support/stores.ts';
 import { type Exported, measureExports } from './exports.ts';
 import { type Filled, fill } from './fill.ts';
@@ -16,7 +17,7 @@ export interface Compared {
   /** Milliseconds of processor time, of all processes, and of the clock. */
   readonly history: Figures;
   readonly empty: Figures;
-  /** Processor time of the one over the other. */
+  /** Processor time of the one over the other, in the median round. */
   readonly growth: number;
 }
 
@@ -55,8 +56,8 @@ export async function runAll(parameters: HistoryParameters): Promise<Measured> {
 }
 
 /**
- * The cheapest round of each. What else runs on a machine only ever adds to a round, so that the least of several is the
- * steadiest estimate of what the work itself costs. The first round warms up and does not count.
+ * The median round of each shop, and the median of the rounds' ratios. A machine that others share changes its speed within seconds, and a
+ * round's turns stand beside each other. The first round warms up and does not count.
  */
 async function compare(
   operation: Operation,
@@ -64,25 +65,40 @@ async function compare(
   empty: BenchShop,
   rounds: number,
 ): Promise<Compared> {
-  const costs = new Map<BenchShop, Cost[]>([
-    [history, []],
-    [empty, []],
-  ]);
+  const measured: { readonly history: Figures; readonly empty: Figures }[] = [];
   for (let round = 0; round <= rounds; round++) {
-    for (const shop of round % 2 === 0 ? [history, empty] : [empty, history]) {
-      await operation.prepare?.(shop, round);
-      const end = await shop.meter.begin();
-      await operation.run(shop, round);
-      costs.get(shop)!.push(await end());
-    }
+    measured.push(await measureRound(operation, history, empty, round));
   }
-  const [a, b] = [cheapest(costs.get(history)!), cheapest(costs.get(empty)!)];
-  const growth = a.cpu / b.cpu;
+  measured.shift();
+  const growth = median(measured.map((one) => one.history.cpu / one.empty.cpu));
+  const [a, b] = [medians(measured.map((one) => one.history)), medians(measured.map((one) => one.empty))];
   note(`${operation.name}: ${a.cpu} ms with the history, ${b.cpu} ms without: ${growth.toFixed(2)}`);
   return { name: operation.name, history: a, empty: b, growth };
 }
 
-function cheapest([, ...costs]: readonly Cost[]): Figures {
-  const cost = costs.reduce((least, one) => (cpuOf(one) < cpuOf(least) ? one : least));
-  return { cpu: rounded(cpuOf(cost) / 1_000, 2), wall: rounded(cost.wall / 1_000, 2) };
+/** What the turns of a round cost each shop, in milliseconds. */
+async function measureRound(
+  operation: Operation,
+  history: BenchShop,
+  empty: BenchShop,
+  round: number,
+): Promise<{ readonly history: Figures; readonly empty: Figures }> {
+  const costs = { history: { cpu: 0, wall: 0 }, empty: { cpu: 0, wall: 0 } };
+  const { turns = 1 } = operation;
+  for (let turn = round * turns; turn < (round + 1) * turns; turn++) {
+    for (const shop of turn % 2 === 0 ? [history, empty] : [empty, history]) {
+      await operation.prepare?.(shop, turn);
+      const end = await shop.meter.begin();
+      await operation.run(shop, turn);
+      const cost = await end();
+      costs[shop.name].cpu += cpuOf(cost) / 1_000;
+      costs[shop.name].wall += cost.wall / 1_000;
+    }
+  }
+  return costs;
+}
+
+function medians(rounds: readonly Figures[]): Figures {
+  const of = (figure: keyof Figures) => rounded(median(rounds.map((round) => round[figure])), 2);
+  return { cpu: of('cpu'), wall: of('wall') };
 }
