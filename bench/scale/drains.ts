@@ -3,31 +3,24 @@
  * filled: as syncs that were away from a shop that went on selling.
  */
 import { randomBytes } from 'node:crypto';
-import { setTimeout as delay } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
 import { note } from '../../src/cli/terminal/output.ts';
 import { settings } from '../../src/config/settings.ts';
 import { RedisBackend } from '../../src/engine/redis/redis-backend.ts';
 import { splitEvenly } from '../../src/engine/sale/split-evenly.ts';
 import { Teardown } from '../../src/lib/teardown.ts';
-import { type Database, openDatabase } from '../../src/postgres/database.ts';
+import { openDatabase } from '../../src/postgres/database.ts';
 import { migrate } from '../../src/postgres/migrate.ts';
 import { LocalLocks } from '../../src/postgres/sale-locks.ts';
 import { SaleService } from '../../src/shop/sale-service.ts';
 import { measureCpu } from '../support/cpu-meter.ts';
 import { BenchFailure } from '../support/failure.ts';
 import { fillLogs } from '../support/fill-logs.ts';
-import { NodeProgram } from '../support/node-program.ts';
 import { checkpoint } from '../support/stores.ts';
 import type { ScaleParameters } from './options.ts';
 import type { Place } from './stores.ts';
+import { cpuSecondsOfSyncs, drained, salesOfEachSync, startSyncs } from './syncs.ts';
 
-const MAIN = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
 const SEGMENTS = 8;
-const POLL_MS = 10;
-const LIMIT_MS = 600_000;
-/** Additional time for the end of a program, on busy cores. */
-const PROGRAM_END_MS = 60_000;
 /** Filling is not measured: a stall of the machine must not end it. */
 const TAKE_TIMEOUT_MS = 10_000;
 
@@ -75,24 +68,24 @@ async function drainOnce(
     }),
   );
   const flags = { 'redis-url': redis.url, 'database-url': databaseUrl, 'key-prefix': keyPrefix };
-  const programs = await startSyncs(
+  const processes = await startSyncs(
     syncs,
     { ...flags, 'events-stream-max': String(eventsStreamMax) },
     teardown,
   );
   const holders = await salesOfEachSync(db, sales, syncs);
-  for (const program of programs) await program.pause();
+  for (const { program } of processes) await program.pause();
   for (const sale of filled) await fillLogs(backend, sale, sale.count);
   await checkpoint(postgres);
 
   const used = measureCpu({
-    node: () => programs.reduce((sum, program) => sum + program.cpuSeconds(), 0),
+    node: () => cpuSecondsOfSyncs(processes),
     redis: () => redis.cpuSeconds(),
     postgres: () => postgres.cpuSeconds(),
   });
   const began = performance.now();
-  for (const program of programs) program.resume();
-  await drained(db, orders, programs);
+  for (const { program } of processes) program.resume();
+  await drained(db, orders, processes);
   const seconds = (performance.now() - began) / 1_000;
   const cpu = used();
   for (const { id, count } of filled) {
@@ -108,54 +101,4 @@ async function drainOnce(
     postgresCpuMicros: micros(cpu.postgres),
     largestShare: Math.max(...holders) / sales,
   };
-}
-
-async function startSyncs(count: number, flags: Record<string, string>, teardown: Teardown) {
-  const all = { ...flags, 'ops-port': '0', 'data-dir': 'data', 'log-level': 'warn' };
-  const words = Object.entries(all).flatMap(([name, value]) => [`--${name}`, value]);
-  const programs: NodeProgram<unknown>[] = [];
-  for (let i = 0; i < count; i++) {
-    const program = await NodeProgram.start('sync', [MAIN, 'sync', '--json', ...words]);
-    teardown.add(() => program[Symbol.asyncDispose](), PROGRAM_END_MS);
-    programs.push(program);
-  }
-  return programs;
-}
-
-/** Waits until every sale has its sync, and the syncs share the sales. @returns how many sales each sync has */
-async function salesOfEachSync(db: Database, sales: number, syncs: number): Promise<number[]> {
-  const deadline = Date.now() + LIMIT_MS;
-  while (Date.now() < deadline) {
-    const { rows } = await db.raw<{ rows: { sales: string }[] }>(
-      `SELECT count(*) AS sales FROM pg_locks AS held
-       JOIN sales ON hashtextextended('stockade:sale:' || sales.id, 0) = (held.classid::bigint << 32 | held.objid::bigint)
-       WHERE held.locktype = 'advisory' AND held.granted
-         AND held.database = (SELECT oid FROM pg_database WHERE datname = current_database())
-       GROUP BY held.pid`,
-    );
-    const counts = rows.map((row) => Number(row.sales));
-    const isShared = Math.max(...counts) <= Math.ceil(sales / syncs);
-    if (isShared && counts.reduce((sum, n) => sum + n, 0) >= sales) return counts;
-    await delay(POLL_MS);
-  }
-  throw new BenchFailure(`not within ${LIMIT_MS} ms: ${syncs} syncs share ${sales} sales`);
-}
-
-async function drained(
-  db: Database,
-  orders: number,
-  programs: readonly NodeProgram<unknown>[],
-): Promise<void> {
-  const deadline = Date.now() + LIMIT_MS;
-  let done = 0;
-  while (Date.now() < deadline) {
-    const { rows } = await db.raw<{ rows: [{ done: string }] }>(
-      'SELECT coalesce(sum(initial_stock - stock), 0) AS done FROM sales',
-    );
-    done = Number(rows[0].done);
-    if (done >= orders) return;
-    await delay(POLL_MS);
-  }
-  const words = await Promise.all(programs.map((program) => program.lastWords()));
-  throw new BenchFailure(`not within ${LIMIT_MS} ms: ${orders} orders, but ${done}\n${words.join('\n')}`);
 }

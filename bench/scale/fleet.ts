@@ -12,7 +12,7 @@ import { settled } from '../support/settled.ts';
 import { StockadeNode } from '../support/stockade-node.ts';
 import { checkpoint } from '../support/stores.ts';
 import { runWrk } from '../support/wrk/wrk.ts';
-import { type ConnectionsWanted, connectionsForTakes } from './equal-batches.ts';
+import { type ConnectionsWanted, connectionsForTakes, measuredWithTakes } from './equal-batches.ts';
 import type { ScaleParameters } from './options.ts';
 import type { ShopSize } from './points.ts';
 import type { Place } from './stores.ts';
@@ -87,10 +87,16 @@ export class Fleet {
 
   /** Sells a new sale to a crowd that is divided evenly among the nodes. @throws BenchFailure if an answer was not `201` */
   async sell({ saleId, connections: wanted }: SaleRun): Promise<Measurement> {
-    const { segments, seconds } = this.#parameters;
+    const { segments } = this.#parameters;
     const [first] = this.#nodes;
     await first!.createSale({ id: saleId, stock: NEVER_SOLD_OUT, segments });
     const connections = await this.#warmUp(saleId, wanted);
+    const measure = (count: number, attempt: number) => this.#measure(saleId, count, `m${attempt}`);
+    if (typeof wanted === 'number') return measure(connections, 0);
+    return measuredWithTakes({ ...wanted, first: connections }, measure);
+  }
+
+  async #measure(saleId: string, connections: number, series: string): Promise<Measurement> {
     const before = await this.#settled();
     await checkpoint(this.#place.postgres);
     const used = measureCpu({
@@ -100,7 +106,7 @@ export class Fleet {
       wrk: () => endedChildrenCpuSecondsOf(process.pid),
     });
     const began = performance.now();
-    await this.#crowd(saleId, connections, seconds, 'm');
+    await this.#crowd(saleId, connections, this.#parameters.seconds, series);
     const tookSeconds = (performance.now() - began) / 1_000;
     const cpu = used();
     const after = await this.#settled();

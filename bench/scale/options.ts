@@ -5,7 +5,7 @@ import { type Invocation, type Parameters, parseOptions } from '../support/optio
 export const OPTIONS = {
   nodes: {
     flags: '--nodes <n>',
-    description: 'the most nodes, and the most syncs; fewer of them are measured beside',
+    description: 'the most nodes, and the most syncs; fewer of them are measured, too',
     least: 1,
     most: 8,
     fallback: 3,
@@ -52,7 +52,8 @@ export const OPTIONS = {
   },
   orders: {
     flags: '--orders <n>',
-    description: 'the backlog that syncs drain, in orders of all sales together; 0: no drain is measured',
+    description:
+      'the backlog that syncs drain, in orders of all sales together; 0: no separate syncs are measured',
     least: 0,
     most: 2_000_000,
     fallback: 300_000,
@@ -60,7 +61,7 @@ export const OPTIONS = {
   },
   sales: {
     flags: '--sales <n>',
-    description: 'sales of the backlog, of eight segments each',
+    description: 'sales that syncs share, of eight segments each',
     least: 1,
     most: 1_000,
     fallback: 12,

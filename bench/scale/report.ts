@@ -5,11 +5,12 @@ import { type Machine, machineText } from '../support/machine.ts';
 import { medianOf } from '../support/median.ts';
 import { parametersText } from '../support/options.ts';
 import type { BenchResult } from '../support/run.ts';
+import type { Beside } from './beside.ts';
 import type { Drain } from './drains.ts';
 import type { Measurement } from './fleet.ts';
 import { OPTIONS, type ScaleParameters } from './options.ts';
 import { CROWDS, type CrowdName, shopSizes } from './points.ts';
-import type { DrainLeg, Leg, Measured } from './rounds.ts';
+import type { BesideLeg, DrainLeg, Leg, Measured } from './rounds.ts';
 
 /** The medians of one size of shop. */
 export interface Point extends Measurement {
@@ -35,6 +36,10 @@ export interface DrainPoint extends Drain {
   readonly ratio: number;
 }
 
+export interface BesidePoint extends Beside {
+  readonly syncs: number;
+}
+
 const HEAD = [
   'primaries',
   'nodes',
@@ -48,9 +53,19 @@ const HEAD = [
   'a transaction',
 ];
 const DRAIN_HEAD = ['syncs', 'orders/s', 'ratio', 'Node µs', 'Redis µs', 'Postgres µs', 'largest share'];
+const BESIDE_HEAD = [
+  'syncs',
+  'accepted/s',
+  'in Postgres at the end',
+  'behind ms',
+  'sync µs',
+  'Postgres µs',
+  'a transaction',
+  'largest share',
+];
 
 export function report(
-  { legs, drains }: Measured,
+  { legs, drains, besides }: Measured,
   parameters: ScaleParameters,
   machine: Machine,
 ): BenchResult {
@@ -60,16 +75,18 @@ export function report(
     result: crowdResult(legs, name, parameters.nodes, bar),
   }));
   const drained = drainPoints(drains);
+  const beside = besidePoints(besides);
   const text = [
     machineText(machine),
     parametersText(OPTIONS, parameters),
     ...crowds.flatMap(({ title, result }) => ['', ...crowdText(title, result)]),
     ...drainText(drained),
+    ...besideText(beside, parameters.nodes),
     '',
     'All answers were as expected, and verify found every sale in order.',
   ];
   const byName = Object.fromEntries(crowds.map(({ name, result }) => [name, result]));
-  return { text: text.join('\n'), json: { ...byName, drains: drained, parameters, machine } };
+  return { text: text.join('\n'), json: { ...byName, drains: drained, beside, parameters, machine } };
 }
 
 export function crowdResult(
@@ -112,6 +129,25 @@ export function drainPoints(drains: readonly DrainLeg[]): DrainPoint[] {
   });
   const one = points[0]?.ordersPerSecond ?? 1;
   return points.map((point) => ({ ...point, ratio: rounded(point.ordersPerSecond / one, 2) }));
+}
+
+export function besidePoints(besides: readonly BesideLeg[]): BesidePoint[] {
+  const counts = [...new Set(besides.map(({ syncs }) => syncs))].sort((a, b) => a - b);
+  return counts.map((syncs) => {
+    const own = besides.filter((leg) => leg.syncs === syncs).map(({ measured }) => measured);
+    const middle = (figure: (beside: Beside) => number | undefined, digits: number) =>
+      medianOf(own, figure, digits);
+    return {
+      syncs,
+      acceptedPerSecond: middle((b) => b.acceptedPerSecond, 0)!,
+      committedShare: middle((b) => b.committedShare, 3)!,
+      behindMs: middle((b) => b.behindMs, 0)!,
+      syncCpuMicros: middle((b) => b.syncCpuMicros, 2),
+      postgresCpuMicros: middle((b) => b.postgresCpuMicros, 2),
+      transactionOrders: middle((b) => b.transactionOrders, 0),
+      largestShare: middle((b) => b.largestShare, 2)!,
+    };
+  });
 }
 
 function medians(legs: readonly Leg[]): Measurement {
@@ -167,5 +203,24 @@ function drainText(points: readonly DrainPoint[]): string[] {
     '',
     'Draining a backlog on one primary',
     columns(rows, { head: DRAIN_HEAD, align: DRAIN_HEAD.map(() => 'right') }),
+  ];
+}
+
+function besideText(points: readonly BesidePoint[], nodes: number): string[] {
+  if (points.length === 0) return [];
+  const rows = points.map((point) => [
+    String(point.syncs),
+    count(point.acceptedPerSecond),
+    `${(point.committedShare * 100).toFixed(1)} %`,
+    count(point.behindMs),
+    decimals(point.syncCpuMicros, 1),
+    decimals(point.postgresCpuMicros, 1),
+    decimals(point.transactionOrders, 0),
+    `${Math.round(point.largestShare * 100)} %`,
+  ]);
+  return [
+    '',
+    `Beside ${nodes} nodes that sell, on one primary`,
+    columns(rows, { head: BESIDE_HEAD, align: BESIDE_HEAD.map(() => 'right') }),
   ];
 }

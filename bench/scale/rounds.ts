@@ -1,11 +1,13 @@
 /**
- * The run. In each round every size of shop sells to both crowds, each in a sale of its own, and then the backlogs are drained.
+ * The run. In each round every size of shop sells to both crowds, each in a sale of its own. Then the backlogs are drained, and syncs work
+ * beside nodes that sell.
  * What comes first changes from round to round.
  */
 import { note } from '../../src/cli/terminal/output.ts';
 import { Teardown } from '../../src/lib/teardown.ts';
 import { count } from '../support/figures.ts';
 import { rotated } from '../support/rotated.ts';
+import { type Beside, measureBeside } from './beside.ts';
 import { type Drain, measureDrain } from './drains.ts';
 import { Fleet, type Measurement } from './fleet.ts';
 import type { ScaleParameters } from './options.ts';
@@ -30,9 +32,15 @@ export interface DrainLeg {
   readonly measured: Drain;
 }
 
+export interface BesideLeg {
+  readonly syncs: number;
+  readonly measured: Beside;
+}
+
 export interface Measured {
   readonly legs: readonly Leg[];
   readonly drains: readonly DrainLeg[];
+  readonly besides: readonly BesideLeg[];
 }
 
 /** @throws BenchFailure if an answer was wrong, or if a sale does not add up at the end */
@@ -41,15 +49,16 @@ export async function runRounds(parameters: ScaleParameters): Promise<Measured> 
   try {
     note('Starting Redis, a cluster and Postgres');
     const places = await startPlaces(teardown);
-    const [legs, drains]: [Leg[], DrainLeg[]] = [[], []];
+    const [legs, drains, besides]: [Leg[], DrainLeg[], BesideLeg[]] = [[], [], []];
     for (let round = 0; round < parameters.rounds; round++) {
       note(`round ${round + 1} of ${parameters.rounds}`);
       for (const size of rotated(shopSizes(parameters.nodes), round)) {
         legs.push(...(await measureShop(size, places, round, parameters)));
       }
       drains.push(...(await measureDrains(places, round, parameters)));
+      besides.push(...(await measureBesides(places, round, parameters)));
     }
-    return { legs, drains };
+    return { legs, drains, besides };
   } finally {
     await teardown.release();
   }
@@ -93,13 +102,37 @@ async function measureDrains(
 ): Promise<DrainLeg[]> {
   if (parameters.orders === 0) return [];
   const legs: DrainLeg[] = [];
-  const counts = Array.from({ length: parameters.nodes }, (_, i) => i + 1);
-  for (const syncs of rotated(counts, round)) {
+  for (const syncs of syncCounts(parameters, round)) {
     const measured = await measureDrain(syncs, places[1], parameters);
     note(`  drain by ${syncs} syncs: ${count(measured.ordersPerSecond)} orders/s`);
     legs.push({ syncs, measured });
   }
   return legs;
+}
+
+async function measureBesides(
+  places: Places,
+  round: number,
+  parameters: ScaleParameters,
+): Promise<BesideLeg[]> {
+  if (parameters.orders === 0) return [];
+  const legs: BesideLeg[] = [];
+  for (const syncs of syncCounts(parameters, round)) {
+    const measured = await measureBeside(syncs, places[1], parameters);
+    const share = `${Math.round(measured.committedShare * 100)} % in Postgres at the end`;
+    note(
+      `  ${syncs} syncs beside ${parameters.nodes} nodes: ${count(measured.acceptedPerSecond)} orders/s, ${share}`,
+    );
+    legs.push({ syncs, measured });
+  }
+  return legs;
+}
+
+function syncCounts({ nodes }: ScaleParameters, round: number): number[] {
+  return rotated(
+    Array.from({ length: nodes }, (_, i) => i + 1),
+    round,
+  );
 }
 
 function tell(what: string, { connections, ordersPerSecond, cpuMicros, takeOrders }: Measurement): void {

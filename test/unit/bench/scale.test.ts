@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { connectionsForTakes } from '../../../bench/scale/equal-batches.ts';
+import { connectionsForTakes, measuredWithTakes } from '../../../bench/scale/equal-batches.ts';
 import { connectionsOf, mostConnections, shopSizes } from '../../../bench/scale/points.ts';
-import { crowdResult, drainPoints } from '../../../bench/scale/report.ts';
+import { besidePoints, crowdResult, drainPoints } from '../../../bench/scale/report.ts';
 import { type NodeFigures, together } from '../../../bench/support/metrics-text.ts';
 
 const SIZES = { nodes: 3, segments: 24, connections: 256, takeOrders: 6 };
@@ -35,6 +35,23 @@ test('warm-ups find the connections for takes of a given size, within limits', a
   expect(await find(() => 1)).toBe(1_000);
   expect(await find(() => 10_000)).toBe(1);
   expect(await find(() => undefined)).toBe(360);
+});
+
+test('a measurement is repeated until its takes have the wanted size, and the closest one counts', async () => {
+  const wanted = { takeOrders: 6, first: 360, least: 1, most: 1_000 };
+  const measure = (...takes: (number | undefined)[]) => {
+    const tried: number[] = [];
+    const found = measuredWithTakes(wanted, async (connections, attempt) => {
+      tried.push(connections);
+      return { attempt, takeOrders: takes[attempt] };
+    });
+    return found.then(({ attempt }) => ({ attempt, tried }));
+  };
+  expect(await measure(5.8)).toEqual({ attempt: 0, tried: [360] });
+  expect(await measure(8, 6.2)).toEqual({ attempt: 1, tried: [360, 270] });
+  expect(await measure(8, 5, 8, 7)).toEqual({ attempt: 1, tried: [360, 270, 324, 243] });
+  expect(await measure(8, 5, 6.5, 7)).toEqual({ attempt: 2, tried: [360, 270, 324, 299] });
+  expect(await measure(undefined)).toEqual({ attempt: 0, tried: [360] });
 });
 
 const leg = (nodes: number, primaries: 1 | 3, cpuMicros: number | undefined) => ({
@@ -75,6 +92,21 @@ test('drains are compared with that of one sync, whatever came first', () => {
   expect(points).toMatchObject([
     { syncs: 1, ordersPerSecond: 300, ratio: 1 },
     { syncs: 2, ordersPerSecond: 200, ratio: 0.67 },
+  ]);
+});
+
+test('syncs beside nodes: the median of the rounds, whatever came first', () => {
+  const beside = (syncs: number, committedShare: number) => ({
+    syncs,
+    measured: {
+      ...{ acceptedPerSecond: 1_000, committedShare, behindMs: 20, syncCpuMicros: undefined },
+      ...{ postgresCpuMicros: 8, transactionOrders: 100, largestShare: 1 / syncs },
+    },
+  });
+  const points = besidePoints([beside(2, 0.8), beside(1, 0.7), beside(2, 0.9), beside(1, 0.5), beside(2, 1)]);
+  expect(points).toMatchObject([
+    { syncs: 1, committedShare: 0.6, largestShare: 1, syncCpuMicros: undefined },
+    { syncs: 2, committedShare: 0.9, largestShare: 0.5 },
   ]);
 });
 
