@@ -44,6 +44,14 @@ export class ChangeFailed extends StockadeError {
   }
 }
 
+/** An operation that changes nothing failed because its connection to Postgres broke. */
+export class ConnectionBroke extends StockadeError {
+  constructor(operation: string, cause: Error) {
+    const what = `${operation} failed because the connection to Postgres broke (${plainMessage(cause)})`;
+    super('unavailable', `${what}; try again`, { cause });
+  }
+}
+
 /** An operation failed because its sale was being rebuilt, which is over in a moment. */
 export class MetRebuild extends StockadeError {
   constructor(operation: string, { changes, cause }: Circumstances = {}) {
@@ -55,7 +63,8 @@ export class MetRebuild extends StockadeError {
 /** What Postgres' client calls the errors that it got from the server. */
 const SQLSTATE = /^[0-9A-Z]{5}$/;
 /** The client's own errors while a statement is under way. */
-const OF_CLIENT = / - (?:Query read timeout|Connection terminated[^-]*|Client has encountered [^-]*)$/;
+const OF_CLIENT =
+  / - (?:Query read timeout|Connection terminated[^-]*|Client has encountered [^-]*|read ECONNRESET|write EPIPE)$/;
 
 /** The message of an error without the statement that knex puts before it: it helps no operator. */
 export function plainMessage(error: Error): string {

@@ -164,6 +164,18 @@ export function sqlState(error: unknown): string | undefined {
   return typeof code === 'string' && /^(?=.*\d)[0-9A-Z]{5}$/.test(code) ? code : undefined;
 }
 
+/** Class of the errors of connections. A proxy sends them too, when it has lost its own connection to Postgres. */
+export const CONNECTION = '08';
+/** Of `pg` and of Node. */
+const BROKEN = /\bConnection terminated\b|\b(?:ECONNRESET|EPIPE)\b/;
+
+/** Whether a statement failed because its connection broke, or because its server ended it. It may have been executed. */
+export function isConnectionLost(error: unknown): boolean {
+  const state = sqlState(error);
+  if (state !== undefined) return state.startsWith(SERVER_ENDS) || state.startsWith(CONNECTION);
+  return error instanceof Error && BROKEN.test(error.message);
+}
+
 /** The rows of a raw query. */
 export async function rows<T>(
   db: Knex,

@@ -10,6 +10,7 @@ import { OrdersDiffer, SaleDeleting } from '../../operations/delete-operations.t
 import { UnknownDeadLetter } from '../../operations/event-operations.ts';
 import {
   ChangeFailed,
+  ConnectionBroke,
   MetRebuild,
   OperationTimedOut,
   StoresAway,
@@ -23,7 +24,7 @@ import {
   WrongState,
 } from '../../operations/sale-operations.ts';
 import { endedBy } from '../../postgres/cancel.ts';
-import { QUERY_TIMEOUT_MS } from '../../postgres/database.ts';
+import { isConnectionLost, QUERY_TIMEOUT_MS } from '../../postgres/database.ts';
 import type { StoreWatch } from '../stores/store-watch.ts';
 
 /**
@@ -92,7 +93,8 @@ export class BoundedWork {
    * stops: its statements in Postgres are cancelled.
    * @param work called with the time, by `monotonicMs`, after which a change may not take effect
    * @param changes the work makes a change; then the error says that the change may have been made
-   * @throws what the work throws, StoresAway, OperationTimedOut; MetRebuild for StaleGeneration; ChangeFailed for an error of a store
+   * @throws what the work throws, StoresAway, OperationTimedOut; MetRebuild for StaleGeneration; ChangeFailed for a change and an error of a
+   * store, ConnectionBroke for other work and a broken connection
    */
   async run<T>(
     name: string,
@@ -109,7 +111,9 @@ export class BoundedWork {
       const away = await this.#watch.away();
       if (away.length > 0) throw new StoresAway(away, { changes, cause: error });
       if (error instanceof StaleGeneration) throw new MetRebuild(name, { changes, cause: error });
-      throw changes && !(error instanceof StockadeError) ? new ChangeFailed(error) : error;
+      if (error instanceof StockadeError) throw error;
+      if (changes) throw new ChangeFailed(error);
+      throw isConnectionLost(error) ? new ConnectionBroke(name, error as Error) : error;
     } finally {
       end.abort();
       // This has no effect on work that has ended.

@@ -9,7 +9,7 @@
 import { StockadeError } from '../../engine/errors.ts';
 import { monotonicMs } from '../../lib/monotonic.ts';
 import { ReplyLost } from '../../lib/with-timeout.ts';
-import { type Database, sqlState } from '../database.ts';
+import { CONNECTION, type Database, sqlState } from '../database.ts';
 import { ServerClock } from './server-clock.ts';
 
 /** A column that refuses what is late, with the latest time as its binding, or `null` for any time. It has the server's time. */
@@ -19,8 +19,6 @@ const LATE = 'SK004';
 /** Postgres is a standby, or its default_transaction_read_only is on. */
 const READ_ONLY = '25006';
 const NOT_MADE = 'Postgres takes no writes, so the change was not made';
-/** Class of the errors of connections. A proxy sends them too, when it has lost its own connection to Postgres. */
-const CONNECTION = '08';
 
 /** One connection, which belongs to one change at a time. */
 export interface Session {

@@ -84,6 +84,28 @@ describe('work that fails', () => {
     await expect(bounded.list()).rejects.toBe(refused);
   });
 
+  test.each([
+    [new Error('select 1 - Connection terminated unexpectedly'), 'Connection terminated unexpectedly'],
+    [new Error('select 1 - read ECONNRESET'), 'read ECONNRESET'],
+    [
+      Object.assign(new Error('select 1 - terminating connection due to administrator command'), {
+        code: '57P01',
+      }),
+      'terminating connection due to administrator command',
+    ],
+    [Object.assign(new Error('select 1 - server conn crashed?'), { code: '08P01' }), 'server conn crashed?'],
+  ])('asks to be repeated if its connection broke: %s', async (broken, why) => {
+    const { bounded } = operations(() => Promise.reject(broken));
+    await expect(bounded.list()).rejects.toMatchObject({
+      code: 'unavailable',
+      message: `list failed because the connection to Postgres broke (${why}); try again`,
+      cause: broken,
+    });
+    await expect(bounded.change('tickets', { action: 'pause' }, BY)).rejects.toThrow(
+      `${why}; the change may have been made: check that before you repeat it`,
+    );
+  });
+
   test('gets an error of its own, not a fault of the node, if its sale is being rebuilt', async () => {
     const stale = new StaleGeneration('tickets', 2);
     const { bounded } = operations(() => Promise.reject(stale));
