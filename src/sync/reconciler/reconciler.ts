@@ -195,13 +195,10 @@ export class Reconciler {
   }
 
   async #repairIsolated(seen: Seen): Promise<void> {
-    await this.#sales.isolate(seen.sale.id, () => this.#repair(seen));
+    await this.#sales.isolate(seen.sale.id, () => this.#repair(seen).catch(unlessRebuilt));
   }
 
-  /**
-   * Finishes operators' changes that were left unfinished, of all sales. If a sale is being rebuilt, that is no
-   * failure: a later sweep tries again.
-   */
+  /** Finishes operators' changes that were left unfinished, of all sales. */
   async #finishOverdue(settled: () => Promise<void>): Promise<void> {
     const { db, backend } = this.#stores;
     const overdue = await readOverdueSales(db);
@@ -209,9 +206,7 @@ export class Reconciler {
     if (overdue.length > 0) await settled();
     for (const saleId of overdue) {
       await this.#sales.isolate(saleId, () =>
-        finishMovements(db, backend, saleId, UNLESS_LOCKED).catch((error) => {
-          if (!(error instanceof StaleGeneration)) throw error;
-        }),
+        finishMovements(db, backend, saleId, UNLESS_LOCKED).catch(unlessRebuilt),
       );
     }
   }
@@ -282,6 +277,11 @@ export class Reconciler {
     if (row?.archivedAt) return published !== undefined;
     return row !== undefined && published !== row.generation;
   }
+}
+
+/** If another process rebuilds the sale meanwhile, that is no failure: a later sweep tries again. */
+function unlessRebuilt(error: unknown): void {
+  if (!(error instanceof StaleGeneration)) throw error;
 }
 
 function backlogOf(logs: Iterable<SaleLog>): number {

@@ -76,7 +76,10 @@ vi.mock('../../../../src/orders/returns.ts', () => ({
 }));
 vi.mock('../../../../src/sales/ledger.ts', () => ({ readWantedSegments: async () => world.found.wanted }));
 vi.mock('../../../../src/sales/follow-state.ts', () => ({
-  followState: async (...[, , saleId]: string[]) => world.call(`follow ${saleId}`),
+  async followState(...[, , saleId]: string[]) {
+    world.call(`follow ${saleId}`);
+    if (world.found.following) throw world.found.following;
+  },
 }));
 vi.mock('../../../../src/sales/movements.ts', () => ({
   readOverdueSales: async () => world.found.overdue,
@@ -290,6 +293,15 @@ describe('a sale at work', () => {
   test('that is as in Postgres needs no repair', async () => {
     expect(await repaired()).toEqual([]);
     expect(sale.log!.hasGrown).toBe(false);
+  });
+
+  test('that another process rebuilds meanwhile is left to a later sweep, other failures are told', async () => {
+    sale.heads[1] = headAt(3, { state: 'paused' });
+    found.following = new StaleGeneration('sale', 1);
+    expect(await repaired()).toEqual(['follow sale']);
+    found.following = new Error('the server has gone');
+    vi.advanceTimersByTime(1_000);
+    await expect(sweep()).rejects.toThrow('the server has gone');
   });
 
   test.each<[string, (sale: ScannedSale) => void, string[]]>([
