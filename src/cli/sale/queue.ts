@@ -77,6 +77,11 @@ export function remarks(before: SaleStatus, after: SaleStatus): string[] {
     fifo: 'Places are served in the order in which they are given.',
     draw: `Places that are given before ${after.startsAt} are shuffled then; later ones stand behind them.`,
   }[after.queue as 'fifo' | 'draw'];
+  if (before.queue === 'draw') {
+    const lost = 'There will be no draw, although the buyers were told of one.';
+    const wayBack = `Until ${after.startsAt}, --queue draw brings it back with the same commitment.`;
+    return [order, Date.parse(after.startsAt) > Date.now() ? `${lost} ${wayBack}` : lost];
+  }
   if (before.queue !== undefined) return [order];
   return [
     sells

@@ -107,7 +107,12 @@ describe('after a change of a queue', () => {
   test('whose order has changed, the new one; otherwise nothing', () => {
     expect(remarks(sale({ queue: 'draw' }), sale({ queue: 'fifo' }))).toEqual([
       'Places are served in the order in which they are given.',
+      'There will be no draw, although the buyers were told of one.',
     ]);
+    const [before, after] = [sale({ startsAt: '2999-01-01', queue: 'draw' }), { queue: 'fifo' } as const];
+    expect(remarks(before, { ...before, ...after }).at(-1)).toBe(
+      'There will be no draw, although the buyers were told of one. Until 2999-01-01, --queue draw brings it back with the same commitment.',
+    );
     expect(remarks(sale({ queue: 'fifo' }), sale({ queue: 'fifo', offerSeconds: 9 }))).toEqual([]);
   });
 });
