@@ -47,8 +47,8 @@ export type PlaceUpdate =
   | { readonly code: 'found'; readonly place: Place }
   /** As of a sale. */
   | { readonly code: 'interrupted'; readonly detail: string }
-  /** The last one: the place waits no more and has no offer, or there is no such sale any more. */
-  | { readonly code: 'ended'; readonly reason: Place['state'] | 'unknown_sale' }
+  /** The last one: the place waits no more and has no offer, or there is no such place or sale any more. */
+  | { readonly code: 'ended'; readonly reason: Place['state'] | 'no_place' | 'unknown_sale' }
   /** The last one: a refusal that would come again. */
   | Refusal<Problems, Exclude<Operations['followPlace']['code'], (typeof FOR_NOW)[number]>>;
 

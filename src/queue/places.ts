@@ -5,6 +5,7 @@
  * A queue may fill before Postgres has statistics of it. Then `number = ANY` reads the whole queue. Many places are looked up with
  * LATERAL and LIMIT, which uses the index even then.
  */
+import { MAX_PER_BUYER_LIMIT } from '../engine/limits.ts';
 import { numbers, texts } from '../postgres/array-literal.ts';
 import { IN_TIME } from '../postgres/changes/in-time.ts';
 import { rowsInTime } from '../postgres/changes/rows-in-time.ts';
@@ -121,18 +122,19 @@ export async function readWaiting(
   return found.map(placeOf);
 }
 
-/** Those of the places that wait. @param wanted no two the same */
+/** Those of the places that wait. @param wanted no two the same @param most only places that want no more units than this */
 export async function waitingAmong(
   db: Database,
   saleId: string,
   wanted: readonly number[],
+  most = MAX_PER_BUYER_LIMIT,
 ): Promise<ReadonlySet<number>> {
   if (wanted.length === 0) return new Set();
   const found = await rows<{ number: string }>(
     db,
     `SELECT p.number::text FROM unnest(?::bigint[]) AS n (number) CROSS JOIN LATERAL (SELECT number FROM places
-       WHERE sale_id = ? AND number = n.number AND state = 'waiting' LIMIT 1) AS p`,
-    [numbers(wanted), saleId],
+       WHERE sale_id = ? AND number = n.number AND state = 'waiting' AND quantity <= ? LIMIT 1) AS p`,
+    [numbers(wanted), saleId, most],
   );
   return new Set(found.map(({ number }) => Number(number)));
 }

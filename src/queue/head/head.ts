@@ -176,7 +176,8 @@ export class QueueHead {
     const made = await offerUnits({ db, buy, events, begin }, round);
     if (made.offers > 0) await settleOffers(db, sale.id);
     const isMore = await this.#endAbsentees(round, made.before);
-    await this.#report(row, state, { line, present, made: made.offers, free: free - made.units });
+    const passes = fit === 'pass' && sale.perBuyerLimit > 1;
+    await this.#report(row, state, { line, present, passes, made: made.offers, free: free - made.units });
     return made.offers === MAX_OFFERS || isMore;
   }
 
@@ -229,11 +230,17 @@ export class QueueHead {
     await writeStanding(this.#options.db, state, now);
   }
 
-  /** Writes that there is a head, while there is nothing else to report. */
+  /**
+   * Writes that there is a head, while it knows nothing else. What it knew before may have changed: operators may have added units, or moved
+   * the window to a later time.
+   */
   async #reportAlive(row: QueuedSale): Promise<void> {
     if (!this.#isDue(row)) return;
     await this.#keepPresence(row);
-    await this.#options.db.raw('UPDATE queues SET told_at = now() WHERE sale_id = ?', [row.sale.id]);
+    await this.#options.db.raw(
+      'UPDATE queues SET told_at = now(), hopeless_from = NULL, free_units = NULL WHERE sale_id = ?',
+      [row.sale.id],
+    );
   }
 
   #isDue({ sale }: QueuedSale): boolean {

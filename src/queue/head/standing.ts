@@ -10,11 +10,13 @@
  * - They are counted before the places: an offer that is made in between is then a unit too many, and not a place too many.
  * - Only those count as buyers ahead who were heard of, also while everybody counts as present (presence.ts). Of places that may have
  *   had an offer, only those that still wait.
+ * - A place that wants more units than are free may be passed over (`fit: pass`), and then takes none. There, only places that want one unit
+ *   count as ahead. What the places further behind want is not read, so none of them counts.
  */
 import { type Database, rows } from '../../postgres/database.ts';
 import type { Line } from '../line.ts';
 import { waitingAmong } from '../places.ts';
-import type { PresentPlaces } from '../presence.ts';
+import { EVERYBODY, type PresentPlaces } from '../presence.ts';
 import { presentRanks, rankBehindPresent } from '../present-ranks.ts';
 import { IS_SAME_QUEUE, NEAR_RANKS, type QueueState, REPORT, sameQueue } from '../queue-state.ts';
 
@@ -25,6 +27,8 @@ export interface Standing {
   readonly made: number;
   /** Units that nobody has after this round. */
   readonly free: number;
+  /** Whether a place may be passed over because it wants too many units. */
+  readonly passes: boolean;
 }
 
 /**
@@ -34,7 +38,7 @@ export interface Standing {
 export async function writeStanding(
   db: Database,
   state: QueueState,
-  { line, present, free }: Standing,
+  { line, present, free, passes }: Standing,
 ): Promise<void> {
   const { saleId, head, lastNumber, report } = state;
   const coming = await readComing(db, saleId);
@@ -42,7 +46,7 @@ export async function writeStanding(
   const hopelessFrom =
     first === undefined
       ? undefined
-      : await hopelessRank({ db, saleId, line, present, head, first, last: lastNumber }, coming);
+      : await hopelessRank({ db, saleId, line, present, passes, head, first, last: lastNumber }, coming);
   await db.raw(
     `UPDATE queues SET head = ?, hopeless_from = ?, free_units = ?, told_at = now()
      WHERE ${IS_SAME_QUEUE} AND ${REPORT} IS NOT DISTINCT FROM ?`,
@@ -73,7 +77,7 @@ async function readComing(db: Database, saleId: string): Promise<Coming> {
   return { units: Number(row?.units ?? 0), reach: Number(row?.reach ?? 0) };
 }
 
-interface Waiting extends Pick<Standing, 'line' | 'present'> {
+interface Waiting extends Pick<Standing, 'line' | 'present' | 'passes'> {
   readonly db: Database;
   readonly saleId: string;
   /** No place of a rank up to this one waits. */
@@ -85,24 +89,29 @@ interface Waiting extends Pick<Standing, 'line' | 'present'> {
 }
 
 /**
- * The first hopeless rank: the present places before it, each of which wants one unit at least, could take all coming units.
+ * The first hopeless rank: the present places before it could take all coming units.
  * `undefined`: none is hopeless.
  */
 async function hopelessRank(
-  { db, saleId, line, present, head, first, last }: Waiting,
+  { db, saleId, line, present, passes, head, first, last }: Waiting,
   { units, reach }: Coming,
 ): Promise<number | undefined> {
   if (units === 0) return first;
   const known = present.heardOf;
-  if (!known) return line.rankBehind(db, first - 1, units);
+  if (!known && !passes) return line.rankBehind(db, first - 1, units);
   // Up to here there may be present places that have had an offer.
   const near = Math.max(first - 1, Math.min(last, Math.max(head + NEAR_RANKS, reach)));
-  const ranks = await presentRanks(line, known, { after: first - 1, last: near }, Number.POSITIVE_INFINITY);
+  const ranks = await presentRanks(
+    line,
+    known ?? EVERYBODY,
+    { after: first - 1, last: near },
+    Number.POSITIVE_INFINITY,
+  );
   const numbers = ranks.map((rank) => line.numberAt(rank));
-  const waiting = await waitingAmong(db, saleId, numbers);
+  const waiting = await waitingAmong(db, saleId, numbers, passes ? 1 : undefined);
   const ahead = ranks.filter((_, i) => waiting.has(numbers[i]!));
   const lastAhead = ahead[units - 1];
-  if (lastAhead === undefined)
-    return rankBehindPresent(line, known, { after: near, last }, units - ahead.length);
-  return lastAhead < last ? lastAhead + 1 : undefined;
+  if (lastAhead !== undefined) return lastAhead < last ? lastAhead + 1 : undefined;
+  if (!known || passes) return undefined;
+  return rankBehindPresent(line, known, { after: near, last }, units - ahead.length);
 }

@@ -155,7 +155,13 @@ async function operateQueue(): Promise<void> {
   const queue = (await readQueue(db, 'line'))!;
   await beginOffers(db, queue, [1, 2]);
   await tidyPresence(db, 'line', 1);
-  await writeStanding(db, queue, { line: new FifoLine('line'), present: EVERYBODY, made: 0, free: 5 });
+  await writeStanding(db, queue, {
+    line: new FifoLine('line'),
+    present: EVERYBODY,
+    made: 0,
+    free: 5,
+    passes: false,
+  });
   await passOverAbsent(db, queue, places.slice(0, 1));
   await passOverLimited(db, queue, [{ place: places[0]!, quantity: 1 }]);
   await leaveQueue(db, 'line', 'b');

@@ -90,16 +90,16 @@ test('buyers who have bought behind the first place that waits make no place hop
     ...{ fit: 'pass', perBuyerLimit: 5 },
   });
   await queued(shop, id, ['anna'], 5);
-  await queued(shop, id, ['bert', 'carl', 'dora', 'emil', 'fred', 'gina', 'hans']);
-  await heardOf(id, [1, 2, 3, 4, 5, 6, 7, 8]);
+  await queued(shop, id, ['bert', 'carl', 'dora', 'emil', 'fred', 'gina', 'hans', 'ivan']);
+  await heardOf(id, [1, 2, 3, 4, 5, 6, 7, 8, 9]);
   const sync = await shop.startSync();
   const head = shop.startHead(await take());
   await untilStates(shop, id, { anna: 'waiting', bert: 'offered', emil: 'offered', fred: 'waiting' });
   const orderId = await offered(shop, id, 'bert');
   await acceptOffer(shop.db, { orderId, buyerId: 'bert', quantity: 1 });
   await toldAgain(id);
-  // Three offers could come back: one of their units may be anna's, then come fred and gina.
-  expect(await queueOf(id)).toMatchObject({ head: 0, hopelessFrom: 8 });
+  // Three offers could come back: too few units for anna, so fred, gina and hans may get them.
+  expect(await queueOf(id)).toMatchObject({ head: 0, hopelessFrom: 9 });
   await head.stop();
   await sync.stop();
 });
@@ -123,6 +123,41 @@ test('a hopeless place keeps its turn: it gets an offer when a unit comes back, 
   await untilHopeless(id, 3);
   await shop.service.change(id, { action: 'top-up', units: 1 }, BY);
   await untilStates(shop, id, { carl: 'offered', dora: 'waiting' });
+  await head.stop();
+  await sync.stop();
+});
+
+test('a place that wants too much, and may be passed over, makes no place behind it hopeless', async () => {
+  const { id } = await shop.sell({ stock: 1, perBuyerLimit: 5, ...QUEUE, fit: 'pass' });
+  await queued(shop, id, ['anna']);
+  const sync = await shop.startSync();
+  const till = await shop.startEngine();
+  const head = shop.startHead(till.take);
+  const orderId = await offered(shop, id, 'anna');
+  await queued(shop, id, ['bert'], 5);
+  await queued(shop, id, ['carl', 'dora']);
+  await toldAgain(id);
+  // Carl may get the unit, and dora can't.
+  expect(await queueOf(id)).toMatchObject({ freeUnits: 0, hopelessFrom: 4 });
+  await shop.orders(till.take).changeOrder(orderId, { kind: 'cancel' }, BY);
+  await untilStates(shop, id, { bert: 'waiting', carl: 'offered', dora: 'waiting' });
+  await acceptOffer(shop.db, { orderId: await offered(shop, id, 'carl'), buyerId: 'carl', quantity: 1 });
+  // No unit is left, so none may come.
+  await untilHopeless(id, 2);
+  await head.stop();
+  await sync.stop();
+});
+
+test('a window that is moved to a later time leaves nobody hopeless: units may be added before it opens', async () => {
+  const { id } = await shop.sell({ stock: 1, ...QUEUE });
+  await queued(shop, id, ['anna', 'bert', 'carl']);
+  const sync = await shop.startSync();
+  const head = shop.startHead((await shop.startEngine()).take);
+  await acceptOffer(shop.db, { orderId: await offered(shop, id, 'anna'), buyerId: 'anna', quantity: 1 });
+  await untilHopeless(id, 2);
+  await shop.service.change(id, { action: 'window', startsAt: Date.now() + 86_400_000 }, BY);
+  await until(async () => (await queueOf(id)).freeUnits === undefined, { what: 'the head knows nothing' });
+  expect(await queueOf(id)).toMatchObject({ hopelessFrom: undefined });
   await head.stop();
   await sync.stop();
 });

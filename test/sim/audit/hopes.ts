@@ -28,7 +28,7 @@ export class Hopes {
     rankOf: (number: number) => number,
   ): string | undefined {
     const coming = sale.stock + offeredUnits(now);
-    const next = waiting[coming];
+    const next = firstHopeless(waiting, now.fit, coming);
     const rank = next ? rankOf(next.number) : Number.POSITIVE_INFINITY;
     if (this.#bounds.at(-1)?.rank !== rank) this.#bounds.push({ at: time.now, rank });
     // The first one held until the second began.
@@ -39,6 +39,23 @@ export class Hopes {
     if (told >= least) return undefined;
     return `${coming} units may come, rank ${told} is told to be hopeless, and none before ${least} was: ${JSON.stringify(now.places)}`;
   }
+}
+
+/**
+ * The first of the places that wait, in their order, to which none of the units that may come can go. With `pass`, only those that want
+ * one unit surely take one.
+ */
+export function firstHopeless(
+  waiting: readonly PlaceTruth[],
+  fit: QueueTruth['fit'],
+  coming: number,
+): PlaceTruth | undefined {
+  let left = coming;
+  for (const place of waiting) {
+    if (left === 0) return place;
+    if (fit !== 'pass' || place.quantity === 1) left--;
+  }
+  return undefined;
 }
 
 export function offeredUnits({ places, orders }: QueueTruth): number {

@@ -3,7 +3,7 @@
  * unit comes back; and the head tells from which place on nothing can come. Then the queue is turned off, and the sale sells its last units.
  */
 import type { SaleChange } from '../../../src/engine/sale/sale-change.ts';
-import { offeredUnits } from '../audit/hopes.ts';
+import { firstHopeless, offeredUnits } from '../audit/hopes.ts';
 import type { PlaceTruth } from '../audit/queue-watch.ts';
 import { ask, type FinaleParts, LOOK_EVERY_MS, MAX_ASKED, settle } from '../ending/calm.ts';
 import { time } from '../machines/virtual-time.ts';
@@ -116,12 +116,13 @@ async function checkHopeless({ auditor, scenario, pass, world }: FinaleParts): P
     const told = auditor.queue!.truth!;
     const coming = auditor.truth!.stock + offeredUnits(told);
     const watch = auditor.queue!;
-    const next = watch.waiting()[coming];
-    const right = next ? watch.rankOf(next.number) : null;
-    if (told.hopelessFrom === right) return;
+    const from = told.hopelessFrom ?? Number.POSITIVE_INFINITY;
+    const first = watch.waiting().find(({ number }) => watch.rankOf(number) >= from);
+    const right = firstHopeless(watch.waiting(), told.fit, coming);
+    if (first?.number === right?.number) return;
     if (time.now > until)
       auditor.fail(
-        `Q5: ${coming} units may come, hopeless are those from ${told.hopelessFrom} on, not ${right}: ${JSON.stringify(told.places)}`,
+        `Q5: ${coming} units may come, and the first hopeless place is ${first?.number}, not ${right?.number}: ${JSON.stringify(told.places)}`,
       );
   }
 }

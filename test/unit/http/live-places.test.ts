@@ -39,6 +39,29 @@ test('it is told once that nothing is known, and the place again when it can be 
   listeners.stop();
 });
 
+test.each([
+  ['none', undefined],
+  ['another place', { ...place, number: 2 }],
+])('its stream ends if the buyer was erased, and has %s now', async (_, found) => {
+  const sent: string[] = [];
+  const finish = vi.fn();
+  const host = {
+    queue: { look: async () => found },
+    queueSigners: signers,
+    readRecord: async () => ({}) as SaleRecord,
+    readDeadlineMs: 1_000,
+    fault: () => {},
+  };
+  const listeners = new Listeners(10);
+  const live = new LivePlaces(host as never, listeners);
+  const reply = live.listen({ saleId: 'web', buyerId: 'ann' }, place, undefined);
+  reply.begun({ push: (piece: Uint8Array) => sent.push(String(piece)) > 0, finish } as never);
+  await vi.waitUntil(() => finish.mock.calls.length > 0, { timeout: 10_000 });
+  expect(sent.at(-1)).toBe('event: end\ndata: {"reason":"no_place"}\n\n');
+  reply.ended();
+  listeners.stop();
+});
+
 test('one that leaves while its place is looked up is not counted as slow', async () => {
   let looked = (_: ToldPlace): void => {};
   let isLookedUp = false;

@@ -177,8 +177,10 @@ class LivePlacesOfSale {
   async #tell(told: Told, record: SaleRecord | undefined | null): Promise<void> {
     if (record === undefined) return last(told, endEvent('unknown_sale'));
     const beganAt = monotonicMs();
-    const place = record === null ? undefined : await this.#look(told, record);
-    if (!place) return unsure(told);
+    const place = record === null ? null : await this.#look(told, record);
+    if (place === null) return unsure(told);
+    // Its buyer was erased, and may have taken another place since.
+    if (place?.number !== told.known.number) return last(told, endEvent('no_place'));
     // A look that was held up may end after the next one.
     if (beganAt < told.knownAt) return;
     told.knownAt = beganAt;
@@ -189,12 +191,13 @@ class LivePlacesOfSale {
     send(told, Buffer.from(placeEvent(data)));
   }
 
-  async #look({ holder, known }: Told, record: SaleRecord): Promise<ToldPlace | undefined> {
+  /** @returns `undefined`: the buyer has no place; `null`: it can't be looked up */
+  async #look({ holder, known }: Told, record: SaleRecord): Promise<ToldPlace | undefined | null> {
     try {
       return await this.#host.queue.look(record, holder.buyerId, known);
     } catch (error) {
       this.#failed(error);
-      return undefined;
+      return null;
     }
   }
 
