@@ -204,7 +204,10 @@ async function join(host: PlaceHost, asked: Asked): Promise<Reply> {
     if (refused) return refused;
     // It keeps to the deadline by itself. A second timer for each of very many requests would be felt.
     const place = await host.queue.join(record, { buyerId: asked.buyerId, quantity: wanted }, latestMs);
-    return place ? placeReply(host.queueSigners, asked, place) : FULL;
+    if (place) return placeReply(host.queueSigners, asked, place);
+    // Perhaps the queue was turned off, or the sale closed, a moment ago.
+    const since = joinRefusal(host.knownRecord(asked.saleId) ?? record, wanted);
+    return since ? refusalReply(since) : FULL;
   } catch (error) {
     return failure(host, error, UNREAD);
   }
