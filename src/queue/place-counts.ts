@@ -5,6 +5,7 @@
 import type { Knex } from 'knex';
 import { PLACE_STATES, type PlaceStateName } from '../operations/queue/queue-operations.ts';
 import { rows } from '../postgres/database.ts';
+import { despiteDeadlocks } from '../postgres/deadlock.ts';
 
 /** At most this many places are named. */
 const NAMED = 5;
@@ -104,21 +105,23 @@ export async function repairPlaces(db: Knex, saleId: string): Promise<number> {
  * @returns how many
  */
 export async function relinkOffers(db: Knex, saleId: string): Promise<number> {
-  return db.transaction(async (trx) => {
-    // So that none of these buyers gets a new place meanwhile. Whoever locks this row waits for no order.
-    await trx.raw('SELECT 1 FROM queues WHERE sale_id = ? FOR UPDATE', [saleId]);
-    await trx.raw(`SELECT 1 ${STRAY} ORDER BY o.order_id FOR SHARE`, [saleId]);
-    const relinked = await rows(
-      trx,
-      `UPDATE places t SET state = 'offered', order_id = s.order_id, reason = NULL, ended_at = NULL
-       FROM (SELECT o.order_id, o.offer_of, o.buyer_id, count(*) OVER (PARTITION BY o.offer_of) AS of_place,
-           count(*) OVER (PARTITION BY o.buyer_id) AS of_buyer ${STRAY}) AS s
-       WHERE t.sale_id = ? AND t.number = s.offer_of AND t.buyer_id = s.buyer_id AND t.order_id IS NULL
-         AND s.of_place = 1 AND s.of_buyer = 1
-         AND NOT EXISTS (SELECT 1 FROM places other WHERE other.sale_id = t.sale_id AND other.buyer_id = t.buyer_id
-           AND other.state IN ('waiting', 'offered') AND other.number <> t.number) RETURNING 1`,
-      [saleId, saleId],
-    );
-    return relinked.length;
-  });
+  return despiteDeadlocks(() =>
+    db.transaction(async (trx) => {
+      // So that none of these buyers gets a new place meanwhile. Only an erasure locks this row after orders.
+      await trx.raw('SELECT 1 FROM queues WHERE sale_id = ? FOR UPDATE', [saleId]);
+      await trx.raw(`SELECT 1 ${STRAY} ORDER BY o.order_id FOR SHARE`, [saleId]);
+      const relinked = await rows(
+        trx,
+        `UPDATE places t SET state = 'offered', order_id = s.order_id, reason = NULL, ended_at = NULL
+         FROM (SELECT o.order_id, o.offer_of, o.buyer_id, count(*) OVER (PARTITION BY o.offer_of) AS of_place,
+             count(*) OVER (PARTITION BY o.buyer_id) AS of_buyer ${STRAY}) AS s
+         WHERE t.sale_id = ? AND t.number = s.offer_of AND t.buyer_id = s.buyer_id AND t.order_id IS NULL
+           AND s.of_place = 1 AND s.of_buyer = 1
+           AND NOT EXISTS (SELECT 1 FROM places other WHERE other.sale_id = t.sale_id AND other.buyer_id = t.buyer_id
+             AND other.state IN ('waiting', 'offered') AND other.number <> t.number) RETURNING 1`,
+        [saleId, saleId],
+      );
+      return relinked.length;
+    }),
+  );
 }

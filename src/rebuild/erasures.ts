@@ -179,7 +179,8 @@ export async function lockDueErasures(trx: Knex.Transaction, saleId: string): Pr
 
 /**
  * The buyers leave the queue, and give back their offers: nobody could accept them afterwards. It is done before the next generation
- * begins, so that units that come back are part of what is loaded. Under the lock on the sale's row no place gets an offer meanwhile.
+ * begins, so that units that come back are part of what is loaded. Under the lock on the sale's row no place gets an offer meanwhile, and
+ * under that on the row of `queues` none of them gets another place, which would wait under the pseudonym.
  */
 export async function leavePlaces(
   trx: Knex.Transaction,
@@ -188,6 +189,7 @@ export async function leavePlaces(
 ): Promise<void> {
   if (due.length === 0) return;
   await trx.raw('SELECT 1 FROM sales WHERE id = ? FOR UPDATE', [saleId]);
+  await trx.raw('SELECT 1 FROM queues WHERE sale_id = ? FOR UPDATE', [saleId]);
   for (const { buyerId } of due) await trx.raw('SELECT 1 FROM stockade_leave_queue(?, ?)', [saleId, buyerId]);
 }
 

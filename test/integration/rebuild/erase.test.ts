@@ -22,6 +22,7 @@ import { breaker, intercept, stallAt } from '../../support/engine/intercept.ts';
 import { RedisKeys } from '../../support/engine/redis-keys.ts';
 import { until } from '../../support/fixtures.ts';
 import { untilBlocked } from '../../support/postgres/blocked.ts';
+import { beforeStatement } from '../../support/postgres/watched-statements.ts';
 import { keysWith, tablesWith } from '../../support/shop/id-places.ts';
 import { offered, QUEUE, queued, states, untilStates } from '../../support/shop/queue.ts';
 import { buyers, Shop, type WatchedSync } from '../../support/shop/shop.ts';
@@ -290,6 +291,25 @@ describe('a place of an erased buyer', () => {
     const [order] = await rows(shop.db, 'SELECT status FROM orders WHERE order_id = ?', [orderId]);
     expect(order).toEqual({ status: 'cancelled' });
     await expectGone(id);
+  });
+
+  test('that is given while the buyer is erased has the id, and gets its offer', async () => {
+    await sync.stop();
+    const { id } = await shop.sell({ stock: 1, ...QUEUE });
+    await queued(shop, id, [ANNA]);
+    await leaveQueue(shop.db, id, ANNA);
+    const [asked] = await askErasures(shop.db, { buyerId: ANNA, running: true }, BY);
+    let joined: Promise<unknown> = Promise.resolve();
+    const db = beforeStatement(shop.db, /UPDATE sales SET generation/, async () => {
+      joined = queued(shop, id, [ANNA]);
+      await Promise.race([joined, untilBlocked(shop.db, 1, 'stockade_give_places')]);
+    });
+    await rebuildSale(db, shop.backend, id);
+    await joined;
+    expect(await states(shop, id)).toEqual({ [asked!.pseudonym]: 'left', [ANNA]: 'waiting' });
+    sync = await shop.startSync();
+    shop.startHead(till.take);
+    await offered(shop, id, ANNA);
   });
 
   test('that has an offer in an archived sale gives it back', async () => {
