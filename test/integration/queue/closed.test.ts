@@ -1,4 +1,6 @@
-/** A place that is told to be closed gets no offer, also if a unit was taken for it before its queue was turned off or its sale closed. */
+/**
+ * A place that is told to be closed, or that the window has not opened, gets no offer, also if a unit was taken for it before that.
+ */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { SaleRecord } from '../../../src/engine/contract.ts';
 import { rows } from '../../../src/postgres/database.ts';
@@ -96,5 +98,18 @@ test('if its window has ended before the commit', async () => {
   await ago(3_600);
   expect(await told(ended, 'anna')).toBe('closed');
   const sync = await syncedBack(id);
+  await sync.stop();
+});
+
+test('if its window was moved to a later time before the commit; when that has come, the place gets an offer', async () => {
+  const { id, take } = await takenForAnna();
+  await shop.service.change(id, { action: 'window', startsAt: Date.now() + 3_600_000 }, BY);
+  expect(await told(await recordOf(id), 'anna')).toBe('waiting');
+  const sync = await syncedBack(id);
+  expect(await shop.service.verify(id)).toMatchObject({ ok: true, findings: [] });
+  await shop.service.change(id, { action: 'window', startsAt: Date.now() - 1_000 }, BY);
+  const head = shop.startHead(take);
+  await untilStates(shop, id, { anna: 'offered' });
+  await head.stop();
   await sync.stop();
 });

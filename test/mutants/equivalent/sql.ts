@@ -4,6 +4,7 @@ import type { Equivalent } from '../equivalent.ts';
 const QUEUE = 'src/postgres/migrations/023-queue.sql';
 const BATCH = 'src/postgres/migrations/025-many-sales.sql';
 const PLACES = 'src/postgres/migrations/035-places-at-once.sql';
+const OPENING = 'src/postgres/migrations/037-opening-and-pace.sql';
 
 export const SQL: readonly Equivalent[] = [
   {
@@ -49,8 +50,8 @@ export const SQL: readonly Equivalent[] = [
     why: 'as above: a fourth attempt finds what the third has found',
   },
   {
-    file: QUEUE,
-    line: 207,
+    file: OPENING,
+    line: 13,
     mutator: 'StatementDropped',
     original: 'RETURN NULL',
     replacement: 'NULL',

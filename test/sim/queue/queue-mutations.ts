@@ -3,7 +3,7 @@ import type { Mutation } from '../planted/mutations.ts';
 
 const SQL = 'src/postgres/migrations/023-queue.sql';
 const ACCEPT = 'src/postgres/migrations/028-accept-offer.sql';
-const GAPS = 'src/postgres/migrations/030-queue-gaps.sql';
+const OPENING = 'src/postgres/migrations/037-opening-and-pace.sql';
 const EXPIRY = 'src/postgres/migrations/031-expiry-beside-locks.sql';
 const HEAD = 'src/queue/head/head.ts';
 const STANDING = 'src/queue/head/standing.ts';
@@ -41,7 +41,7 @@ export const QUEUE_MUTATIONS: readonly Mutation[] = [
   {
     name: 'queue: a place that waits no longer gets its offer',
     conditions: 'restlessQueue',
-    edits: [{ file: GAPS, find: 'IF made <> cardinality(offers) THEN', replace: 'IF false THEN' }],
+    edits: [{ file: OPENING, find: 'IF made <> cardinality(offers) THEN', replace: 'IF false THEN' }],
   },
   {
     name: 'queue: free units give no hope',
