@@ -15,6 +15,7 @@ import { ifFreeToRebuild } from '../rebuild/rebuild-lock.ts';
 import { type GoneSale, readGoneSales } from '../sales/deleted-sales.ts';
 import { readSale } from '../sales/sale-rows.ts';
 import { after } from '../sync/apply/log-chain.ts';
+import { isOneSalesFault } from '../sync/held/one-sales-fault.ts';
 
 const PAGE_SALES = 500;
 const READ_ENTRIES = 500;
@@ -25,7 +26,10 @@ export interface StrayCopyParts {
   readonly db: Database;
   readonly backend: Backend;
   readonly locks: SaleLocks;
-  readonly events: { ordersLost(info: { saleId: string } & Loss): void };
+  readonly events: {
+    ordersLost(info: { saleId: string } & Loss): void;
+    saleFailed(info: { saleId: string; error: unknown }): void;
+  };
   claim?(): Promise<void>;
 }
 
@@ -38,6 +42,7 @@ export class StrayCopies {
     this.#parts = parts;
   }
 
+  /** A copy that can't be read or removed keeps nobody from the others: it is reported, and tried again. */
   async removeNext(): Promise<void> {
     const { db, backend, locks } = this.#parts;
     const page = await readGoneSales(db, this.#last, PAGE_SALES);
@@ -45,8 +50,17 @@ export class StrayCopies {
     if (page.length === 0) return;
     const versions = await backend.sales.versions(page.map(({ saleId }) => saleId));
     for (const sale of page.filter((_, i) => versions[i])) {
-      await ifFreeToRebuild(locks, sale.saleId, () => this.#remove(sale)).catch(leaveToNextRound);
+      await ifFreeToRebuild(locks, sale.saleId, () => this.#remove(sale)).catch((error) =>
+        this.#failed(sale.saleId, error),
+      );
     }
+  }
+
+  #failed(saleId: string, error: unknown): void {
+    // A segment sold in another generation than the record names, and is frozen only now: the next round removes it.
+    if (error instanceof StaleGeneration) return;
+    if (!isOneSalesFault(error)) throw error;
+    this.#parts.events.saleFailed({ saleId, error });
   }
 
   async #remove({ saleId, generation, begunAt }: GoneSale): Promise<void> {
@@ -81,9 +95,4 @@ export class StrayCopies {
       at = after(at, last);
     }
   }
-}
-
-/** A segment sold in another generation than the record names, and is frozen only now. */
-function leaveToNextRound(error: unknown): void {
-  if (!(error instanceof StaleGeneration)) throw error;
 }

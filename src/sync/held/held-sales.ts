@@ -14,13 +14,14 @@
  * not continue at its cursor has lost writes: that is reported, and the sale is rebuilt from Postgres.
  */
 import type { LogPosition, LogRead } from '../../engine/contract.ts';
-import { BackendCorrupt, StaleGeneration } from '../../engine/errors.ts';
+import { BackendCorrupt } from '../../engine/errors.ts';
 import { monotonicMs } from '../../lib/monotonic.ts';
 import { type Cursor, isAt, readCursors } from '../../postgres/cursors.ts';
 import { SaleLog } from '../apply/sale-log.ts';
 import type { WatermarkTeller } from '../apply/watermark-teller.ts';
 import { announceApplied } from './announcement.ts';
 import type { Hints } from './hints.ts';
+import { isOneSalesFault } from './one-sales-fault.ts';
 import { publishedGeneration, type RebuildCause, Rebuilds } from './rebuilds.ts';
 import type { SyncStores } from './sync-stores.ts';
 
@@ -286,13 +287,4 @@ export class HeldSales {
   async #unlock(saleIds: Iterable<string>): Promise<void> {
     for (const saleId of saleIds) await this.#stores.locks.unlock(saleId).catch(() => {});
   }
-}
-
-/**
- * Whether the error concerns one sale's keys (`ReplyError`), and not a connection or the database, which fails for
- * all.
- */
-function isOneSalesFault(error: unknown): boolean {
-  if (error instanceof BackendCorrupt || error instanceof StaleGeneration) return true;
-  return error instanceof Error && error.name === 'ReplyError';
 }

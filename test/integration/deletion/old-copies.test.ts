@@ -78,6 +78,22 @@ test('a copy that sells a deleted sale is removed, and what it has sold is count
   expect(sync.seen).toMatchObject({ rebuilds: [], failures: [], crashes: [] });
 });
 
+test('a copy that can’t be read is reported, and the orders of other sales are committed all the same', async () => {
+  const { restore } = await deletedSale();
+  await restore();
+  await keys.redis.hset(keys.sale(ID), 'definition', 'no JSON');
+  await shop.service.create({ id: 'other', stock: 4, segments: 1 }, BY.actor);
+  const sync = await shop.startSync();
+  await sync.ready;
+  const sold = await (await shop.startEngine()).buyAll('other', buyers(2));
+  expect(sold.map(({ code }) => code)).toEqual(Array(2).fill('committed'));
+  await until(() => sync.seen.failures.length > 1, { what: 'it is tried again' });
+  expect(new Set(sync.seen.failures.map(({ saleId }) => saleId))).toEqual(new Set([ID]));
+  expect(sync.seen).toMatchObject({ rebuilds: [], crashes: [] });
+  await restore();
+  await until(async () => (await shop.backend.sales.read(ID)) === undefined, { what: 'the copy is removed' });
+});
+
 test('a sale that is made again begins after all generations of the deleted one', async () => {
   await deletedSale();
   const made = await shop.service.create({ id: ID, stock: 5, segments: 2 }, BY.actor);
