@@ -3,7 +3,7 @@
  * sale for long, and batches of sync lock that of a hot sale for most of the time. So a page does not wait for a sale, and the orders of
  * a sale that was locked wait for it in a transaction of their own.
  */
-import { type Database, rows, sqlState } from '../postgres/database.ts';
+import { type Database, LOCK_NOT_AVAILABLE, rows, sqlState } from '../postgres/database.ts';
 import { despiteDeadlocks } from '../postgres/deadlock.ts';
 
 export interface ExpiredOrders {
@@ -49,8 +49,6 @@ export async function expireOrders(
   }
   return { ...expiredOf(row!), locked };
 }
-
-const LOCK_NOT_AVAILABLE = '55P03';
 
 /**
  * Expires those of the orders that are still due, once the sale is not locked.

@@ -164,6 +164,8 @@ export function sqlState(error: unknown): string | undefined {
   return typeof code === 'string' && /^(?=.*\d)[0-9A-Z]{5}$/.test(code) ? code : undefined;
 }
 
+/** A row was locked for longer than `lock_timeout`. */
+export const LOCK_NOT_AVAILABLE = '55P03';
 /** Class of the errors of connections. A proxy sends them too, when it has lost its own connection to Postgres. */
 export const CONNECTION = '08';
 /** Of `pg` and of Node. */

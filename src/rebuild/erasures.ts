@@ -14,7 +14,7 @@ import type { Author } from '../engine/sale/author.ts';
 import type { Erasure, ErasureWish } from '../operations/buyer-operations.ts';
 import { secondsSince } from '../postgres/age.ts';
 import { numbers, texts } from '../postgres/array-literal.ts';
-import { type Database, rows } from '../postgres/database.ts';
+import { type Database, LOCK_NOT_AVAILABLE, rows, sqlState } from '../postgres/database.ts';
 import { despiteDeadlocks } from '../postgres/deadlock.ts';
 import { ofBuyer } from '../postgres/live-orders.ts';
 import { erasePlaces, placesOfBuyer } from '../queue/erasure.ts';
@@ -138,10 +138,25 @@ export async function readDueSales(db: Database): Promise<DueSale[]> {
   }));
 }
 
-/** Carries out the erasures of an archived sale. */
-export async function eraseInArchived(db: Database, saleId: string): Promise<void> {
+/**
+ * Carries out the erasures of an archived sale.
+ * @param waitMs how long it may wait for a row that somebody has locked; then nothing is done. Missing: until the statement is given up
+ * @returns whether it was done
+ */
+export async function eraseInArchived(db: Database, saleId: string, waitMs?: number): Promise<boolean> {
+  try {
+    await erase(db, saleId, waitMs);
+    return true;
+  } catch (error) {
+    if (waitMs !== undefined && sqlState(error) === LOCK_NOT_AVAILABLE) return false;
+    throw error;
+  }
+}
+
+async function erase(db: Database, saleId: string, waitMs: number | undefined): Promise<void> {
   await despiteDeadlocks(() =>
     db.transaction(async (trx) => {
+      if (waitMs !== undefined) await trx.raw("SELECT set_config('lock_timeout', ?, true)", [String(waitMs)]);
       const due = await lockDueErasures(trx, saleId);
       const [sale] = await rows<{ generation: number }>(
         trx,

@@ -7,10 +7,17 @@ import type { HeldSales } from '../held/held-sales.ts';
 import type { SyncStores } from '../held/sync-stores.ts';
 import { isToBeDrained } from './drained.ts';
 
+/** How many archived sales one call serves, so that the orders of all sales do not wait for a buyer who has bought in hundreds. */
+const ARCHIVED_AT_ONCE = 5;
+/** How long it waits for a locked row of an archived sale: the process that was asked may erase there at this moment. */
+const ARCHIVED_WAIT_MS = 100;
+
 export class Erasures {
   readonly #stores: SyncStores;
   readonly #sales: HeldSales;
   readonly #catchUp: () => void;
+  /** The last archived sale that was served; `''`: all were. */
+  #lastArchived = '';
 
   /** @param catchUp makes sync apply the logs, however high the load is */
   constructor(stores: SyncStores, sales: HeldSales, catchUp: () => void) {
@@ -24,16 +31,23 @@ export class Erasures {
    * @param settled awaited before a sale leaves the loop: then none of its orders are being applied
    */
   async advance(settled: () => Promise<void>): Promise<void> {
-    for (const due of await readDueSales(this.#stores.db)) {
-      await this.#sales.isolate(due.saleId, () => this.#advanceSale(due, settled));
-    }
+    const due = await readDueSales(this.#stores.db);
+    for (const sale of due.filter(({ isArchived }) => !isArchived))
+      await this.#sales.isolate(sale.saleId, () => this.#advanceSale(sale, settled));
+    for (const saleId of this.#nextArchived(due))
+      await this.#sales.isolate(saleId, () => eraseInArchived(this.#stores.db, saleId, ARCHIVED_WAIT_MS));
   }
 
-  async #advanceSale(
-    { saleId, isClosed, isArchived, ageS }: DueSale,
-    settled: () => Promise<void>,
-  ): Promise<void> {
-    if (isArchived) return eraseInArchived(this.#stores.db, saleId);
+  /** In the order of their ids, so that a sale whose rows stay locked keeps nobody from the others. */
+  #nextArchived(due: readonly DueSale[]): string[] {
+    const archived = due.filter(({ isArchived }) => isArchived).map(({ saleId }) => saleId);
+    const behind = archived.sort().filter((saleId) => saleId > this.#lastArchived);
+    const next = behind.slice(0, ARCHIVED_AT_ONCE);
+    this.#lastArchived = behind.length > next.length ? next.at(-1)! : '';
+    return next;
+  }
+
+  async #advanceSale({ saleId, isClosed, ageS }: DueSale, settled: () => Promise<void>): Promise<void> {
     this.#sales.unfinish(saleId);
     const log = await this.#sales.logOf(saleId);
     if (!log) return;

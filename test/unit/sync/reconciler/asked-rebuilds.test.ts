@@ -193,6 +193,21 @@ describe('an erasure', () => {
     expect(calls).toEqual([['erase', 'sale']]);
   });
 
+  test('in many archived sales is carried out some sales at a time, each in its turn', async () => {
+    const ids = ['a', 'b', 'c', 'd', 'e', 'f', 'g'];
+    world.due = ids.map((saleId) => ({ saleId, isClosed: true, isArchived: true, ageS: 0 }));
+    const erasures = new Erasures({} as unknown as SyncStores, sales, call('catch up'));
+    const served = async () => {
+      calls.length = 0;
+      await erasures.advance(settled);
+      return calls.map(([, saleId]) => saleId);
+    };
+    expect(await served()).toEqual(['a', 'b', 'c', 'd', 'e']);
+    // The rows of all sales are still locked.
+    expect(await served()).toEqual(['f', 'g']);
+    expect(await served()).toEqual(['a', 'b', 'c', 'd', 'e']);
+  });
+
   test('is left to the sync that works on the sale', async () => {
     log = undefined;
     await advance({});
