@@ -41,7 +41,8 @@ export async function* exportOrders(
       yield piece(orders.map(format === 'csv' ? csvLine : jsonLine).join(''), orders.length);
     } else {
       if (monotonicMs() - spokeAtMs <= SILENCE_MS) continue;
-      if (format === 'ndjson') yield piece('\n');
+      // Also a CSV, in which no line may be empty: the reader may have gone, and is noticed when it is sent something.
+      yield piece(format === 'ndjson' ? '\n' : '');
     }
     spokeAtMs = monotonicMs();
   }

@@ -104,7 +104,7 @@ export async function readRefundsDue(
   );
   // Another order's id must not look like the end of the list.
   if (found.length === 0 && after !== undefined && !(await wasRefundDue(db, after))) {
-    const problem = 'is not an order that had to be refunded after a late payment';
+    const problem = 'is not an order that had to be refunded after a late payment, or its sale was deleted';
     throw new InvalidInput('the query is not valid', [{ field: 'after', problem }]);
   }
   const { page, next } = pageOf(found, limit, (row) => row.order_id);

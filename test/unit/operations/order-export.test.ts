@@ -1,5 +1,5 @@
 /** The text of an export: quotes, formulas, and its first and last lines. */
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import type { Order } from '../../../src/operations/order.ts';
 import { csvCell, exportOrders } from '../../../src/operations/order-export.ts';
 import type { OrderQuery } from '../../../src/operations/order-list.ts';
@@ -76,3 +76,28 @@ test('CSV begins with the names, unless it continues another', async () => {
   );
   expect((await exported('csv', '2')).text).toBe('3,s,b,1,,,,,,,,,,,,,\r\n');
 });
+
+test.each([
+  ['csv', ''],
+  ['ndjson', '\n'],
+] as const)(
+  '%s without a matching order gives a piece now and then, in which a reader that has gone is noticed',
+  async (format, silent) => {
+    vi.useFakeTimers({ toFake: ['performance'] });
+    try {
+      const list = async (query: OrderQuery) => {
+        vi.advanceTimersByTime(4_000);
+        const n = Number(query.after ?? 0) + 1;
+        return { orders: [], ...(n < 9 && { next: String(n) }) };
+      };
+      const texts: string[] = [];
+      for await (const { text } of exportOrders(list, {}, format)) texts.push(text);
+      const [first, last] = format === 'csv' ? [1, undefined] : [0, -1];
+      const between = texts.slice(first, last);
+      expect(between.length).toBeGreaterThan(2);
+      expect(new Set(between)).toEqual(new Set([silent]));
+    } finally {
+      vi.useRealTimers();
+    }
+  },
+);
