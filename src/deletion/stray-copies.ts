@@ -6,7 +6,7 @@
  * what the backend holds of the deleted one is not salvaged (rebuild/rebuild.ts).
  */
 import type { Backend, LogPosition } from '../engine/contract.ts';
-import { StaleGeneration } from '../engine/errors.ts';
+import { isOneSalesFault, StaleGeneration } from '../engine/errors.ts';
 import { takenAtMs } from '../engine/order-id.ts';
 import type { Database } from '../postgres/database.ts';
 import type { SaleLocks } from '../postgres/sale-locks.ts';
@@ -15,7 +15,6 @@ import { ifFreeToRebuild } from '../rebuild/rebuild-lock.ts';
 import { type GoneSale, readGoneSales } from '../sales/deleted-sales.ts';
 import { readSale } from '../sales/sale-rows.ts';
 import { after } from '../sync/apply/log-chain.ts';
-import { isOneSalesFault } from '../sync/held/one-sales-fault.ts';
 
 const PAGE_SALES = 500;
 const READ_ENTRIES = 500;

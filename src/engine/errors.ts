@@ -58,3 +58,12 @@ export class StaleGeneration extends StockadeError {
     super('stale_generation', `sale ${saleId} is missing, frozen or no longer in generation ${generation}`);
   }
 }
+
+/**
+ * Whether the error concerns one sale's keys (`ReplyError`, of Redis' client), and not a connection or the database, which fails for
+ * all sales.
+ */
+export function isOneSalesFault(error: unknown): boolean {
+  if (error instanceof BackendCorrupt || error instanceof StaleGeneration) return true;
+  return error instanceof Error && error.name === 'ReplyError';
+}

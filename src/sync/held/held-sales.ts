@@ -14,14 +14,13 @@
  * not continue at its cursor has lost writes: that is reported, and the sale is rebuilt from Postgres.
  */
 import type { LogPosition, LogRead } from '../../engine/contract.ts';
-import { BackendCorrupt } from '../../engine/errors.ts';
+import { BackendCorrupt, isOneSalesFault } from '../../engine/errors.ts';
 import { monotonicMs } from '../../lib/monotonic.ts';
 import { type Cursor, isAt, readCursors } from '../../postgres/cursors.ts';
 import { SaleLog } from '../apply/sale-log.ts';
 import type { WatermarkTeller } from '../apply/watermark-teller.ts';
 import { announceApplied } from './announcement.ts';
 import type { Hints } from './hints.ts';
-import { isOneSalesFault } from './one-sales-fault.ts';
 import { publishedGeneration, type RebuildCause, Rebuilds } from './rebuilds.ts';
 import type { SyncStores } from './sync-stores.ts';
 
