@@ -408,7 +408,8 @@ export const MUTATIONS: readonly Mutation[] = [
   mutation(
     'erase: the backend is not rebuilt',
     'leavers',
-    edit('sync/reconciler/erasures.ts', 'if (isArchived) return eraseInArchived', 'return eraseInArchived'),
+    edit('sync/reconciler/erasures.ts', 'due.filter(({ isArchived }) => !isArchived)', '[]'),
+    edit('sync/reconciler/erasures.ts', 'due.filter(({ isArchived }) => isArchived)', 'due'),
     edit('rebuild/erasures.ts', 'AND archived_at IS NOT NULL AND deleting_since IS NULL FOR', 'FOR'),
   ),
   mutation(
