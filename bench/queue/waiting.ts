@@ -26,6 +26,11 @@ const ASKING = 4_096;
 /** A day: nobody becomes absent while it is measured. */
 const PRESENCE_S = 86_400;
 const YEAR_S = 31_536_000;
+/**
+ * Connections that ask without a token, at most. Each of these polls is read from Postgres, and if more wait than a slow machine reads within
+ * half a second, the node answers `busy`.
+ */
+const READING_CONNECTIONS = 128;
 const POLL_MS = 2;
 const LIMIT_MS = 600_000;
 const buyerOf = (number: number) => `buyer-${number}`;
@@ -150,12 +155,12 @@ async function measurePolls(stage: Stage, places: number): Promise<Waiting['poll
     const step = Math.max(1, Math.floor((places - from) / ASKING));
     const numbers = Array.from({ length: Math.min(ASKING, places - from) }, (_, i) => from + 1 + i * step);
     const tokens = await tokensOf(stage, numbers);
-    const polls = async (name: string, lines: readonly string[]): Promise<Polls> => {
+    const polls = async (name: string, lines: readonly string[], connections: number): Promise<Polls> => {
       const path = join(folder, name);
       await writeFile(path, lines.map((line) => `${line}\n`).join(''));
       const url = stage.placeUrl(SALE);
       const compared = await besideEchoes(stage, () =>
-        stage.load({ url, script: { path: SCRIPT, args: [path] } }),
+        stage.load({ url, connections, script: { path: SCRIPT, args: [path] } }),
       );
       const { requestsPerSecond, p99Ms, nodeCpuMicros, postgresCpuMicros } = compared.measured;
       const { ratio, cpuRatio } = ratios([compared]);
@@ -169,10 +174,12 @@ async function measurePolls(stage: Stage, places: number): Promise<Waiting['poll
       withToken: await polls(
         'with',
         numbers.map((number, i) => `${buyerOf(number)} ${tokens[i]}`),
+        stage.parameters.connections,
       ),
       withoutToken: await polls(
         'without',
         numbers.map((number) => `${buyerOf(number)} -`),
+        Math.min(READING_CONNECTIONS, stage.parameters.connections),
       ),
     };
   } finally {
