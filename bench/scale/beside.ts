@@ -47,7 +47,7 @@ export interface Beside {
   readonly postgresCpuMicros: number | undefined;
   /** Orders in each transaction of sync. */
   readonly transactionOrders: number | undefined;
-  /** The largest share of the sales that one sync worked on, from 0 to 1. */
+  /** The largest share of the sales that one sync had at the beginning, from 0 to 1. */
   readonly largestShare: number;
 }
 

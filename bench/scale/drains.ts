@@ -31,7 +31,7 @@ export interface Drain {
   readonly nodeCpuMicros: number | undefined;
   readonly redisCpuMicros: number | undefined;
   readonly postgresCpuMicros: number | undefined;
-  /** The largest share of the sales that one sync worked on, from 0 to 1. */
+  /** The largest share of the sales that one sync had at the beginning, from 0 to 1. */
   readonly largestShare: number;
 }
 

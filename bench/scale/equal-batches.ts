@@ -48,7 +48,9 @@ export async function measuredWithTakes<T extends { readonly takeOrders: number 
     attempt < MOST_MEASUREMENTS && orders && distance(orders, wanted) > CLOSE;
     attempt++
   ) {
-    connections = closer(connections, orders, wanted);
+    const next = closer(connections, orders, wanted);
+    if (next === connections) break;
+    connections = next;
     const measured = await measure(connections, attempt);
     orders = measured.takeOrders;
     if (orders && distance(orders, wanted) < distance(best.takeOrders!, wanted)) best = measured;

@@ -53,7 +53,7 @@ export const OPTIONS = {
   orders: {
     flags: '--orders <n>',
     description:
-      'the backlog that syncs drain, in orders of all sales together; 0: no separate syncs are measured',
+      'the backlog that syncs drain, in orders of all sales together; 0: neither a drain nor syncs beside nodes are measured',
     least: 0,
     most: 2_000_000,
     fallback: 300_000,

@@ -6,7 +6,7 @@
  * what the backend holds of the deleted one is not salvaged (rebuild/rebuild.ts).
  */
 import type { Backend, LogPosition } from '../engine/contract.ts';
-import { isOneSalesFault, StaleGeneration } from '../engine/errors.ts';
+import { BackendCorrupt, isOneSalesFault, StaleGeneration } from '../engine/errors.ts';
 import { takenAtMs } from '../engine/order-id.ts';
 import type { Database } from '../postgres/database.ts';
 import type { SaleLocks } from '../postgres/sale-locks.ts';
@@ -36,12 +36,14 @@ export class StrayCopies {
   readonly #parts: StrayCopyParts;
   /** The last sale of the previous page. */
   #last = '';
+  /** By sale: the failure that was reported last. */
+  readonly #reported = new Map<string, string>();
 
   constructor(parts: StrayCopyParts) {
     this.#parts = parts;
   }
 
-  /** A copy that can't be read or removed keeps nobody from the others: it is reported, and tried again. */
+  /** A copy that can't be read or removed does not hold up the others. It is reported once, and tried again each time. */
   async removeNext(): Promise<void> {
     const { db, backend, locks } = this.#parts;
     const page = await readGoneSales(db, this.#last, PAGE_SALES);
@@ -59,6 +61,9 @@ export class StrayCopies {
     // A segment sold in another generation than the record names, and is frozen only now: the next round removes it.
     if (error instanceof StaleGeneration) return;
     if (!isOneSalesFault(error)) throw error;
+    const what = String(error);
+    if (this.#reported.get(saleId) === what) return;
+    this.#reported.set(saleId, what);
     this.#parts.events.saleFailed({ saleId, error });
   }
 
@@ -79,14 +84,17 @@ export class StrayCopies {
       if (orders > 0) losses.push({ segment, orders });
     }
     await backend.sales.archive({ saleId, generation });
+    this.#reported.delete(saleId);
     for (const loss of losses) events.ordersLost({ saleId, ...loss });
   }
 
-  /** Orders in a frozen log that were taken after the sale was deleted. */
+  /** Orders in a frozen log that were taken after the sale was deleted. @throws BackendCorrupt if the log can't be read */
   async #ordersSince(sinceMs: number, position: LogPosition): Promise<number> {
     let orders = 0;
     for (let at = position; ; ) {
       const [read] = await this.#parts.backend.log.readLog([at], READ_ENTRIES);
+      if (read?.fault !== undefined)
+        throw new BackendCorrupt(`the log of segment ${position.segment} can't be read: ${read.fault}`);
       const last = read?.entries.at(-1);
       if (!last) return orders;
       const taken = read!.entries.flatMap((entry) => entry.orders);

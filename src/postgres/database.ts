@@ -168,8 +168,8 @@ export function sqlState(error: unknown): string | undefined {
 export const LOCK_NOT_AVAILABLE = '55P03';
 /** Class of the errors of connections. A proxy sends them too, when it has lost its own connection to Postgres. */
 export const CONNECTION = '08';
-/** Of `pg` and of Node. */
-const BROKEN = /\bConnection terminated\b|\b(?:ECONNRESET|EPIPE)\b/;
+/** Of `pg` and of Node; knex puts the statement before it. */
+const BROKEN = /(?:^| - )(?:Connection terminated[^-]*|read ECONNRESET|write EPIPE)$/;
 
 /** Whether a statement failed because its connection broke, or because its server ended it. It may have been executed. */
 export function isConnectionLost(error: unknown): boolean {

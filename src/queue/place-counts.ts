@@ -107,7 +107,7 @@ export async function repairPlaces(db: Knex, saleId: string): Promise<number> {
 export async function relinkOffers(db: Knex, saleId: string): Promise<number> {
   return despiteDeadlocks(() =>
     db.transaction(async (trx) => {
-      // So that none of these buyers gets a new place meanwhile. Only an erasure locks this row after orders.
+      // The lock keeps these buyers from getting a new place. Only an erasure locks this row after orders.
       await trx.raw('SELECT 1 FROM queues WHERE sale_id = ? FOR UPDATE', [saleId]);
       await trx.raw(`SELECT 1 ${STRAY} ORDER BY o.order_id FOR SHARE`, [saleId]);
       const relinked = await rows(

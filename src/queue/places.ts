@@ -122,19 +122,23 @@ export async function readWaiting(
   return found.map(placeOf);
 }
 
-/** Those of the places that wait. @param wanted no two the same @param most only places that want no more units than this */
+/**
+ * Those of the places that wait.
+ * @param wanted no two the same
+ * @param mostUnits only places that want no more than these
+ */
 export async function waitingAmong(
   db: Database,
   saleId: string,
   wanted: readonly number[],
-  most = MAX_PER_BUYER_LIMIT,
+  mostUnits = MAX_PER_BUYER_LIMIT,
 ): Promise<ReadonlySet<number>> {
   if (wanted.length === 0) return new Set();
   const found = await rows<{ number: string }>(
     db,
     `SELECT p.number::text FROM unnest(?::bigint[]) AS n (number) CROSS JOIN LATERAL (SELECT number FROM places
        WHERE sale_id = ? AND number = n.number AND state = 'waiting' AND quantity <= ? LIMIT 1) AS p`,
-    [numbers(wanted), saleId, most],
+    [numbers(wanted), saleId, mostUnits],
   );
   return new Set(found.map(({ number }) => Number(number)));
 }

@@ -14,7 +14,7 @@ export interface QueueState {
    * hopeless.
    */
   readonly hopelessFrom: number | undefined;
-  /** Units that nobody has; `undefined`: the head does not know. */
+  /** Units that nobody has; `undefined`: the head has not reported yet, or the window begins later. */
   readonly freeUnits: number | undefined;
   /** Offers made since the queue began. */
   readonly offersMade: number;

@@ -140,16 +140,13 @@ export async function readDueSales(db: Database): Promise<DueSale[]> {
 
 /**
  * Carries out the erasures of an archived sale.
- * @param waitMs how long it may wait for a row that somebody has locked; then nothing is done. Missing: until the statement is given up
- * @returns whether it was done
+ * @param waitMs how long it may wait for each row that somebody has locked; then nothing is done. Missing: until the statement is given up
  */
-export async function eraseInArchived(db: Database, saleId: string, waitMs?: number): Promise<boolean> {
+export async function eraseInArchived(db: Database, saleId: string, waitMs?: number): Promise<void> {
   try {
     await erase(db, saleId, waitMs);
-    return true;
   } catch (error) {
-    if (waitMs !== undefined && sqlState(error) === LOCK_NOT_AVAILABLE) return false;
-    throw error;
+    if (waitMs === undefined || sqlState(error) !== LOCK_NOT_AVAILABLE) throw error;
   }
 }
 

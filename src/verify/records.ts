@@ -67,7 +67,10 @@ export async function missingRecords(
     missing.push(...(await stillLive(db, unheld.flat())));
     if (missing.length >= MAX_MISSING) break;
   }
-  return { missing: missing.slice(0, MAX_MISSING), faults: [...faults.values()] };
+  return {
+    missing: missing.slice(0, MAX_MISSING),
+    faults: [...faults].sort(([a], [b]) => a - b).map(([, why]) => why),
+  };
 }
 
 /** The orders that their buyers' records lack. */

@@ -1,4 +1,4 @@
--- As in 030, and no place gets an offer before the window has opened: an operator may have moved it to a later time since the head began.
+-- As in 030, and no place gets an offer before the window has opened: an operator may have moved it to a later time since the head took the unit.
 CREATE OR REPLACE FUNCTION stockade_note_offers(order_ids bigint[], order_notes text[]) RETURNS bigint[] LANGUAGE plpgsql AS $$
 DECLARE
   offers bigint[];
@@ -27,7 +27,7 @@ BEGIN
 END
 $$;
 
--- As in 030, but if the clock was set back, the pace allows what a second allows, and counts anew from the next offer on. Before, it allowed
+-- As in 030, but if the clock was set back, the pace allows what a second allows. From the next offer on, it counts anew. Before, it allowed
 -- nothing until the clock had caught up. The clocks of two processors may differ a little: that is no clock that was set back.
 CREATE OR REPLACE FUNCTION stockade_pace(line queues) RETURNS double precision LANGUAGE sql AS $$
   SELECT least(greatest(1, line.per_minute / 60.0)::double precision, CASE

@@ -21,7 +21,7 @@ import { endAbsentees } from './absentees.ts';
 import { beginOffers, settleOffers } from './begun-offers.ts';
 import type { HeadEvents } from './head-events.ts';
 import { offerUnits, type RoundOf } from './round.ts';
-import { type Standing, writeStanding } from './standing.ts';
+import { type Standing, writeAlive, writeStanding } from './standing.ts';
 
 /** From one round to the next. Units that come back wait for at most two of them. */
 const EVERY_MS = 250;
@@ -154,7 +154,7 @@ export class QueueHead {
     const free = unitsLeft(await backend.sales.snapshot(sale.id, sale.segments, generation));
     // Before the line is known, or while the sale is being rebuilt, nobody's turn has come.
     if (!line || free === undefined) {
-      await this.#reportAlive(row);
+      await this.#reportAlive(row, state, free === undefined);
       return false;
     }
     const present = presenceSeconds === 0 ? EVERYBODY : await judgePresent(db, sale.id, presenceSeconds);
@@ -230,17 +230,11 @@ export class QueueHead {
     await writeStanding(this.#options.db, state, now);
   }
 
-  /**
-   * Writes that there is a head, while it knows nothing else. What it knew before may have changed: operators may have added units, or moved
-   * the window to a later time.
-   */
-  async #reportAlive(row: QueuedSale): Promise<void> {
+  /** Writes that there is a head, while there is nothing else to report. */
+  async #reportAlive(row: QueuedSale, state: QueueState, isBeingRebuilt: boolean): Promise<void> {
     if (!this.#isDue(row)) return;
     await this.#keepPresence(row);
-    await this.#options.db.raw(
-      'UPDATE queues SET told_at = now(), hopeless_from = NULL, free_units = NULL WHERE sale_id = ?',
-      [row.sale.id],
-    );
+    await writeAlive(this.#options.db, state, isBeingRebuilt);
   }
 
   #isDue({ sale }: QueuedSale): boolean {

@@ -59,6 +59,20 @@ export async function writeStanding(
   );
 }
 
+/**
+ * Writes that there is a head. Before the window opens, and while the sale is being rebuilt, it also takes back what an earlier head wrote
+ * about hopeless ranks: operators may have added units since. It writes nothing in the same cases as `writeStanding`.
+ */
+export async function writeAlive(db: Database, state: QueueState, isBeingRebuilt: boolean): Promise<void> {
+  await db.raw(
+    `UPDATE queues SET told_at = now(), hopeless_from = CASE WHEN w.is_early OR ? THEN NULL ELSE hopeless_from END,
+       free_units = CASE WHEN w.is_early THEN NULL ELSE free_units END
+     FROM (SELECT starts_at > now() AS is_early FROM sales WHERE id = ?) AS w
+     WHERE ${IS_SAME_QUEUE} AND ${REPORT} IS NOT DISTINCT FROM ?`,
+    [isBeingRebuilt, state.saleId, ...sameQueue(state), state.report ?? null],
+  );
+}
+
 interface Coming {
   /** Units that may still come to places that wait. */
   readonly units: number;
@@ -89,7 +103,7 @@ interface Waiting extends Pick<Standing, 'line' | 'present' | 'passes'> {
 }
 
 /**
- * The first hopeless rank: the present places before it could take all coming units.
+ * The first hopeless rank: the places before it that count could take all coming units.
  * `undefined`: none is hopeless.
  */
 async function hopelessRank(
@@ -100,7 +114,8 @@ async function hopelessRank(
   const known = present.heardOf;
   if (!known && !passes) return line.rankBehind(db, first - 1, units);
   // Up to here there may be present places that have had an offer.
-  const near = Math.max(first - 1, Math.min(last, Math.max(head + NEAR_RANKS, reach)));
+  const reached = known ? Math.max(head + NEAR_RANKS, reach) : first - 1 + NEAR_RANKS;
+  const near = Math.max(first - 1, Math.min(last, reached));
   const ranks = await presentRanks(
     line,
     known ?? EVERYBODY,

@@ -7,7 +7,7 @@ import type { HeldSales } from '../held/held-sales.ts';
 import type { SyncStores } from '../held/sync-stores.ts';
 import { isToBeDrained } from './drained.ts';
 
-/** How many archived sales one call serves, so that the orders of all sales do not wait for a buyer who has bought in hundreds. */
+/** How many archived sales one call serves, so that no order waits for a buyer who has bought in hundreds of sales. */
 const ARCHIVED_AT_ONCE = 5;
 /** How long it waits for a locked row of an archived sale: the process that was asked may erase there at this moment. */
 const ARCHIVED_WAIT_MS = 100;
@@ -38,7 +38,7 @@ export class Erasures {
       await this.#sales.isolate(saleId, () => eraseInArchived(this.#stores.db, saleId, ARCHIVED_WAIT_MS));
   }
 
-  /** In the order of their ids, so that a sale whose rows stay locked keeps nobody from the others. */
+  /** In the order of their ids, so that a sale whose rows stay locked does not hold up the others. */
   #nextArchived(due: readonly DueSale[]): string[] {
     const archived = due.filter(({ isArchived }) => isArchived).map(({ saleId }) => saleId);
     const behind = archived.sort().filter((saleId) => saleId > this.#lastArchived);

@@ -156,7 +156,7 @@ test('a window that is moved to a later time leaves nobody hopeless: units may b
   await acceptOffer(shop.db, { orderId: await offered(shop, id, 'anna'), buyerId: 'anna', quantity: 1 });
   await untilHopeless(id, 2);
   await shop.service.change(id, { action: 'window', startsAt: Date.now() + 86_400_000 }, BY);
-  await until(async () => (await queueOf(id)).freeUnits === undefined, { what: 'the head knows nothing' });
+  await until(async () => (await queueOf(id)).freeUnits === undefined, { what: 'the head has seen that' });
   expect(await queueOf(id)).toMatchObject({ hopelessFrom: undefined });
   await head.stop();
   await sync.stop();
