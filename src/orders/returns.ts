@@ -35,16 +35,41 @@ interface PendingReturn {
   version: string;
 }
 
+/**
+ * SQL: the pending returns of one sale. Its values: the sale, the sale. It names an order of rows that only an index on sales has. So
+ * a page reads its own rows of the index of pending returns, and no plan reads the whole table, or sorts all that is pending.
+ */
+const OF_SALE = 'r.sale_id >= ? AND r.sale_id <= ?';
+const IN_PAGES = 'ORDER BY r.sale_id LIMIT ?';
+
 /** Applies the pending returns of one sale. @throws the database's or backend's error */
 export async function applyReturns(db: Database, backend: Backend, saleId: string): Promise<void> {
-  for (;;) {
-    const pending = await readPending(db, 'r.sale_id = ? ORDER BY r.order_id LIMIT ?', [
-      saleId,
-      PAGE_RETURNS,
-    ]);
-    const stale = await applyPage(db, backend, pending);
-    if (stale > 0 || pending.length < PAGE_RETURNS) return;
-  }
+  while (await applySomeReturns(db, backend, saleId));
+}
+
+/**
+ * Applies at most a page of the pending returns of one sale.
+ * @returns whether more may be left that can be applied
+ * @throws as `applyReturns`
+ */
+export function applySomeReturns(db: Database, backend: Backend, saleId: string): Promise<boolean> {
+  return applyNext(db, backend, saleId, OF_SALE);
+}
+
+/** As `applyReturns`, but only of orders that were rejected. */
+export async function applyRejections(db: Database, backend: Backend, saleId: string): Promise<void> {
+  while (await applyNext(db, backend, saleId, `${OF_SALE} AND r.reason LIKE 'rejected: %'`));
+}
+
+async function applyNext(
+  db: Database,
+  backend: Backend,
+  saleId: string,
+  condition: string,
+): Promise<boolean> {
+  const pending = await readPending(db, `${condition} ${IN_PAGES}`, [saleId, saleId, PAGE_RETURNS]);
+  const stale = await applyPage(db, backend, pending);
+  return stale === 0 && pending.length === PAGE_RETURNS;
 }
 
 /**

@@ -19,7 +19,7 @@ import type { Rejection } from '../engine/contract.ts';
 import { takenAtMs } from '../engine/order-id.ts';
 import { monotonicMs } from '../lib/monotonic.ts';
 import { withTimeout } from '../lib/with-timeout.ts';
-import { applyReturns } from '../orders/returns.ts';
+import { applyReturnsOf } from '../orders/returns.ts';
 import { applyBatch, CursorMoved, GuardRefused } from './apply/apply.ts';
 import { applyEach } from './apply/apply-each.ts';
 import { type Batch, watermarksOf } from './apply/batch.ts';
@@ -158,7 +158,7 @@ export class Applier {
       await Promise.all(endsOf(before));
       const rejected = await applyEach(this.#stores.db, batch);
       this.#reportRejected(batch, rejected);
-      await this.#removeRejected(batch);
+      await this.#removeRejected(rejected);
       return rejected;
     }
   }
@@ -177,9 +177,9 @@ export class Applier {
    * Removes rejected orders from the backend: each has a return (apply-each.ts). It is awaited before the watermark is
    * announced: otherwise a repeated purchase would find the orders there.
    */
-  async #removeRejected(batch: Batch): Promise<void> {
+  #removeRejected(rejected: ReadonlyMap<string, Rejection>): Promise<void> {
     const { db, backend } = this.#stores;
-    for (const saleId of salesOf(batch)) await applyReturns(db, backend, saleId);
+    return applyReturnsOf(db, backend, [...rejected.keys()]);
   }
 }
 

@@ -3,7 +3,7 @@
  * have died between its commit and the announcement, and when the backend may have lost what was announced.
  */
 import type { LogRead, Rejection, Watermark } from '../../engine/contract.ts';
-import { applyReturns, readRejections } from '../../orders/returns.ts';
+import { applyRejections, readRejections } from '../../orders/returns.ts';
 import { type Cursor, readCursors } from '../../postgres/cursors.ts';
 import { isOn } from '../apply/log-chain.ts';
 import type { WatermarkTeller } from '../apply/watermark-teller.ts';
@@ -16,8 +16,9 @@ export async function announceApplied(
   saleId: string,
   cursors?: readonly Cursor[],
 ): Promise<void> {
-  // Returns come first: a watermark must not overtake the orders that were refused.
-  await applyReturns(db, backend, saleId);
+  // They come first: a watermark must not overtake the orders that were refused. Other returns can wait for the reconciler, however
+  // many there are.
+  await applyRejections(db, backend, saleId);
   const begun = (cursors ?? (await readCursors(db, saleId))).filter((cursor) => cursor.seq > 0);
   const reads = await readLast(backend, begun);
   // Rejections of these orders are announced at any age: their buyers may still wait, and Postgres' clock, which tells the age, may

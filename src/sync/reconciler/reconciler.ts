@@ -19,7 +19,7 @@ import { StrayCopies } from '../../deletion/stray-copies.ts';
 import type { SaleVersion } from '../../engine/contract.ts';
 import { StaleGeneration } from '../../engine/errors.ts';
 import { monotonicMs } from '../../lib/monotonic.ts';
-import { applyReturns, salesWithReturns } from '../../orders/returns.ts';
+import { applySomeReturns, salesWithReturns } from '../../orders/returns.ts';
 import { followState } from '../../sales/follow-state.ts';
 import { readWantedSegments } from '../../sales/ledger.ts';
 import { finishMovements, readOverdueSales } from '../../sales/movements.ts';
@@ -36,7 +36,7 @@ import { isAnnounced, isAsWanted, LogScanner, type Seen } from './log-scanner.ts
 import { Resizes } from './resizes.ts';
 import { type LostUnits, SupplyCheck } from './supply-check.ts';
 
-/** Pause between two sweeps. */
+/** Pause between two sweeps, unless the last one has left returns behind. */
 const PAUSE_MS = 1_000;
 
 /** The loop does not wait for the row of one sale, because the other sales would wait too. The next sweep tries again. */
@@ -116,7 +116,6 @@ export class Reconciler {
     if (this.#sales.isEmpty) await this.#scanning;
     if (!this.#scanned) return;
     if ('error' in this.#scanned) throw this.#scanned.error;
-    const { db, backend } = this.#stores;
     const { atWork, closed, returning, lost, open } = this.#scanned;
     if (atWork.length + closed.length + returning.length + lost.length > 0) await settled();
     for (const { sale } of atWork) {
@@ -130,15 +129,14 @@ export class Reconciler {
       this.#sales.unfinish(seen.sale.id);
       await this.#repairIsolated(seen);
     }
-    for (const saleId of returning)
-      await this.#sales.isolate(saleId, () => applyReturns(db, backend, saleId));
+    const areLeft = await this.#applyReturns(returning);
     for (const units of lost) await this.#sales.isolate(units.saleId, () => this.#restore(units));
     if (open.movements || this.#resizes.areDrafting) await this.#resizes.advance(settled);
     if (open.erasures) await this.#erasures.advance(settled);
     if (open.movements) await this.#finishOverdue(settled);
     // Only now: if a repair throws, the loop discards the findings (`abandon`), and the next scan begins at once.
     this.#scanned = undefined;
-    this.#dueAtMs = monotonicMs() + PAUSE_MS;
+    this.#dueAtMs = monotonicMs() + (areLeft ? 0 : PAUSE_MS);
     this.#stores.events.backlog({ orders: backlogOf(this.#sales.logs) });
   }
 
@@ -192,6 +190,19 @@ export class Reconciler {
     }
     this.#scanning = undefined;
     this.#onScanned();
+  }
+
+  /**
+   * A page of each sale, because orders wait meanwhile.
+   * @returns whether others are left, for the next sweeps
+   */
+  async #applyReturns(saleIds: readonly string[]): Promise<boolean> {
+    const { db, backend } = this.#stores;
+    let areLeft = false;
+    for (const saleId of saleIds) {
+      if (await this.#sales.isolate(saleId, () => applySomeReturns(db, backend, saleId))) areLeft = true;
+    }
+    return areLeft;
   }
 
   async #repairIsolated(seen: Seen): Promise<void> {

@@ -8,14 +8,18 @@ import { OutcomeUnknown } from '../../../src/engine/errors.ts';
 import { Scripts } from '../../../src/engine/redis/protocol/scripts.ts';
 import { homeSegment } from '../../../src/engine/sale/home-segment.ts';
 import {
+  applyRejections,
   applyReturns,
   applyReturnsOf,
+  applySomeReturns,
   readRejections,
   salesWithReturns,
 } from '../../../src/orders/returns.ts';
+import { rows } from '../../../src/postgres/database.ts';
 import { BY } from '../../support/author.ts';
 import { deathAt, intercept } from '../../support/engine/intercept.ts';
 import { RedisKeys } from '../../support/engine/redis-keys.ts';
+import { insertOrders } from '../../support/events/event-log.ts';
 import { until } from '../../support/fixtures.ts';
 import { buyers, Shop } from '../../support/shop/shop.ts';
 
@@ -175,6 +179,97 @@ test('the reconciler applies a return of a closed sale, and nothing is sold', as
   expect(sync.seen.crashes).toEqual([]);
   await until(async () => (await salesWithReturns(shop.db)).length === 0, { what: 'the rows are marked' });
   expect(await shop.service.verify(id)).toMatchObject({ ok: true });
+});
+
+describe('a backlog of several pages', () => {
+  const PAGE = 500;
+  const BACKLOG = 2 * PAGE + 200;
+  const pendingOf = async (saleId: string) =>
+    (
+      await rows<{ pending: number }>(
+        shop.db,
+        'SELECT count(*)::integer AS pending FROM stock_returns WHERE sale_id = ? AND applied_at IS NULL',
+        [saleId],
+      )
+    )[0]!.pending;
+
+  /** Orders end of which the segments know nothing. */
+  async function saleWithBacklog(): Promise<string> {
+    const { id } = await shop.sell({ stock: BACKLOG, segments: SEGMENTS });
+    const sync = await shop.startSync();
+    await until(async () => (await shop.service.show(id)).remaining === BACKLOG, {
+      what: 'the sale is built',
+    });
+    await sync.stop();
+    await shop.db.raw('UPDATE sales SET stock = stock - ?, live_orders = live_orders + ? WHERE id = ?', [
+      BACKLOG,
+      BACKLOG,
+      id,
+    ]);
+    await cancel(await insertOrders(shop.db, id, BACKLOG));
+    return id;
+  }
+
+  test('is applied page by page', async () => {
+    const id = await saleWithBacklog();
+    for (const [left, mayBeLeft] of [
+      [BACKLOG - PAGE, true],
+      [BACKLOG - 2 * PAGE, true],
+      [0, false],
+    ]) {
+      expect(await applySomeReturns(shop.db, shop.backend, id)).toBe(mayBeLeft);
+      expect(await pendingOf(id)).toBe(left);
+    }
+  });
+
+  test('is applied by the sweeps of a sync', async () => {
+    const id = await saleWithBacklog();
+    await shop.startSync();
+    await until(async () => (await pendingOf(id)) === 0, { what: 'all are applied' });
+  });
+
+  test('does not delay the announcement of rejected orders', async () => {
+    const id = await saleWithBacklog();
+    const [rejected] = await insertOrders(shop.db, id, 1);
+    await shop.db.raw(
+      `INSERT INTO stock_returns (order_id, sale_id, buyer_id, units, reason, generation)
+       VALUES (?, ?, 'anna', 0, 'rejected: stock', 1)`,
+      [rejected!, id],
+    );
+    await applyRejections(shop.db, shop.backend, id);
+    expect(await pendingOf(id)).toBe(BACKLOG);
+    await applyReturns(shop.db, shop.backend, id);
+    expect(await pendingOf(id)).toBe(0);
+  });
+
+  test.each([
+    ['most returns wait', 'ANALYZE stock_returns', ''],
+    ['Postgres knows of few', '', 'ANALYZE stock_returns'],
+  ])('is read without those of other pages: %s', async (_, after, before) => {
+    const { id: other } = await shop.sell({ stock: STOCK, segments: SEGMENTS });
+    await shop.db.raw(
+      `INSERT INTO stock_returns (order_id, sale_id, buyer_id, units, reason, applied_at)
+       SELECT -i, ?, 'buyer', 1, 'cancelled', now() FROM generate_series(1, 5000) AS i`,
+      [other],
+    );
+    if (before) await shop.db.raw(before);
+    const id = await saleWithBacklog();
+    if (after) await shop.db.raw(after);
+    const sent: { sql: string; bindings: readonly string[] }[] = [];
+    shop.db.on('query', (query) => sent.push(query));
+    await applySomeReturns(shop.db, shop.backend, id);
+    const { sql, bindings } = sent.find((statement) => statement.sql.includes('stock_returns r JOIN'))!;
+    const [plan] = await rows<{ 'QUERY PLAN': unknown }>(
+      shop.db,
+      `EXPLAIN (ANALYZE, FORMAT JSON) ${sql.replaceAll(/\$\d+/g, '?')}`,
+      bindings,
+    );
+    expect(JSON.stringify(plan)).toContain('stock_returns_pending');
+    for (const [, handled] of JSON.stringify(plan).matchAll(
+      /"(?:Actual Rows|Rows Removed by Filter)":(\d+)/g,
+    ))
+      expect(Number(handled)).toBeLessThanOrEqual(PAGE);
+  });
 });
 
 test('a return during a rebuild comes back once, with the load or after it', async () => {

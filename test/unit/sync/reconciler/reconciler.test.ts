@@ -17,6 +17,7 @@ const world = vi.hoisted(() => {
     closed: [] as unknown[],
     drained: [] as string[],
     returning: [] as string[],
+    leaving: [] as string[],
     lost: [] as unknown[],
     overdue: [] as string[],
     wanted: undefined as number | undefined,
@@ -71,7 +72,10 @@ vi.mock('../../../../src/deletion/stray-copies.ts', () => ({
   },
 }));
 vi.mock('../../../../src/orders/returns.ts', () => ({
-  applyReturns: async (...[, , saleId]: string[]) => world.call(`return ${saleId}`),
+  async applySomeReturns(...[, , saleId]: string[]) {
+    world.call(`return ${saleId}`);
+    return world.found.leaving.includes(saleId!);
+  },
   salesWithReturns: async () => world.found.returning,
 }));
 vi.mock('../../../../src/sales/ledger.ts', () => ({ readWantedSegments: async () => world.found.wanted }));
@@ -242,6 +246,15 @@ describe('a sweep', () => {
   test('applies returns that are left', async () => {
     found.returning = ['a', 'b'];
     expect(await sweep()).toEqual(['settled', 'return a', 'return b']);
+    expect(reconciler.dueInMs).toBe(1_000);
+  });
+
+  test('applies one page of a sale, and comes again at once if others are left', async () => {
+    found.returning = ['a', 'b'];
+    found.leaving = ['a'];
+    await reconciler.advance(settled);
+    expect(calls).toEqual([...SCAN, 'settled', 'return a', 'return b', ...REST]);
+    expect(reconciler.dueInMs).toBe(0);
   });
 
   test('rebuilds a sale that has lost units, unless it was rebuilt meanwhile', async () => {
