@@ -34,8 +34,8 @@ export async function finishDeletion(
   try {
     do {
       await deleteOrders(db, sale, signal);
-      await deletePaged(db, LOST_ORDERS, sale, signal);
-      await deletePaged(db, PLACES, sale, signal);
+      await deleteLost(db, sale, signal);
+      await deletePlaces(db, sale, signal);
       if (signal?.aborted) return false;
     } while (!(await despiteDeadlocks(() => db.transaction((trx) => deleteRest(trx, sale)))));
     return true;
@@ -94,21 +94,49 @@ async function deleteOrderPage(
 /** There may be one for each order that a Redis has lost. */
 const LOST_ORDERS = `DELETE FROM lost_orders WHERE order_id = ANY (ARRAY(
   SELECT order_id FROM lost_orders WHERE sale_id = ? AND ${GOES_ON} LIMIT ?)) RETURNING 1`;
-/** There may be as many as people came. */
-const PLACES = `DELETE FROM places p
-  USING (SELECT sale_id, number FROM places WHERE sale_id = ? AND ${GOES_ON} LIMIT ?) AS page
-  WHERE p.sale_id = page.sale_id AND p.number = page.number RETURNING 1`;
 
-async function deletePaged(
+async function deleteLost(
   db: Database,
-  statement: string,
   { saleId, generation }: DeletedSale,
   signal: AbortSignal | undefined,
 ): Promise<void> {
   for (let deleted = PAGE_ROWS; deleted === PAGE_ROWS && !signal?.aborted; ) {
-    const gone = await rows(db, statement, [saleId, saleId, generation, PAGE_ROWS]);
+    const gone = await despiteDeadlocks(() => rows(db, LOST_ORDERS, [saleId, saleId, generation, PAGE_ROWS]));
     deleted = gone.length;
   }
+}
+
+/** There may be as many as people came. Pages as those of the orders. */
+async function deletePlaces(db: Database, sale: DeletedSale, signal: AbortSignal | undefined): Promise<void> {
+  for (let last: string | null = '0'; last !== null && !signal?.aborted; ) {
+    const after: string = last;
+    last = await despiteDeadlocks(() => deletePlacePage(db, sale, after));
+  }
+}
+
+/**
+ * The end of the page is a bound of its number alone. By pairs, Postgres would read on to the sale's last place.
+ * @returns the page's last number
+ */
+async function deletePlacePage(
+  db: Database,
+  { saleId, generation }: DeletedSale,
+  after: string,
+): Promise<string | null> {
+  const [page] = await rows<{ last: string | null }>(
+    db,
+    `WITH page AS (
+       SELECT max(number) AS last FROM (
+         SELECT number FROM places
+         WHERE (sale_id, number) > (?, ?::bigint) AND (sale_id, number) <= (?, ${2n ** 63n - 1n}) AND ${GOES_ON}
+         ORDER BY sale_id, number LIMIT ?) AS next
+     ), gone AS (
+       DELETE FROM places WHERE sale_id = ? AND number > ? AND number <= (SELECT last FROM page)
+     )
+     SELECT last::text FROM page`,
+    [saleId, after, saleId, saleId, generation, PAGE_ROWS, saleId, after],
+  );
+  return page!.last;
 }
 
 /**

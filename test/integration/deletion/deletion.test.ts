@@ -436,6 +436,37 @@ describe('while a sale is being deleted', () => {
   });
 });
 
+test('each page of places begins after the last one', async () => {
+  const { id } = await archivedSale();
+  await addQueue(id, 2_500);
+  const begins: unknown[] = [];
+  shop.db.on('query', ({ sql, bindings }: { sql: string; bindings: readonly unknown[] }) => {
+    if (sql.includes('DELETE FROM places') && sql.includes('LIMIT')) begins.push(bindings[1]);
+  });
+  expect(await finish(await begin(id, 4))).toBe(true);
+  expect(begins).toEqual(['0', '1000', '2000', '2500']);
+  await expectDeleted(id, 4);
+});
+
+test.each(['lost_orders', 'places'])('a deadlock of a page of %s is passed', async (table) => {
+  const { id } = await archivedSale();
+  await addQueue(id, 10);
+  let deadlocks = 0;
+  const db: Database = new Proxy(shop.db, {
+    get(target, property) {
+      if (property !== 'raw') return Reflect.get(target, property, target);
+      return async (sql: string, bindings: never) => {
+        if (sql.includes(`DELETE FROM ${table}`) && ++deadlocks === 1)
+          throw Object.assign(new Error('deadlock detected'), { code: '40P01' });
+        return target.raw(sql, bindings);
+      };
+    },
+  });
+  expect(await finish(await begin(id, 4), db)).toBe(true);
+  expect(deadlocks).toBeGreaterThan(1);
+  await expectDeleted(id, 4);
+});
+
 describe('a process that dies while it deletes', () => {
   const PAGE = /WITH page AS/;
   const CRASHES = [
