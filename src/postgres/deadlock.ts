@@ -11,8 +11,9 @@ const PAUSE_MS = 25;
  *
  * Transactions that change orders lock the orders' rows before the sale's row, so deadlocks do not happen in ordinary
  * work. Three transactions lock the sale's row first, and then orders whose rows others may have locked: a batch that is
- * applied piece by piece (sync/apply/apply-each.ts), and the resume of a sale with a queue, which renews the offers
- * (sales/sale-changes.ts). So does an erasure with orders that came while it locked the others (rebuild/erasures.ts). A repair of offers locks the row of the queue first, and then orders (queue/place-counts.ts).
+ * applied piece by piece (sync/apply/apply-each.ts), the resume of a sale with a queue, which renews the offers
+ * (sales/sale-changes.ts), and an erasure, with orders that came while it locked the others (rebuild/erasures.ts). A repair of offers
+ * locks the row of the queue first, and then orders (queue/place-counts.ts).
  *
  * It pauses before a repetition. A row that becomes free goes to whoever comes first, and on a busy machine that may be the repetition
  * instead of the transaction that waits for the row. Then the same two meet again.
