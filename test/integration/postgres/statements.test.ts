@@ -17,7 +17,7 @@ import { OrderService } from '../../../src/orders/order-service.ts';
 import { readOwnOrders, readOwnOrdersOfSale } from '../../../src/orders/own-orders.ts';
 import { applyReturns, applyReturnsOf } from '../../../src/orders/returns.ts';
 import { beginOffers } from '../../../src/queue/head/begun-offers.ts';
-import { writeStanding } from '../../../src/queue/head/standing.ts';
+import { writeAlive, writeStanding } from '../../../src/queue/head/standing.ts';
 import { FifoLine } from '../../../src/queue/line.ts';
 import { acceptOffer } from '../../../src/queue/offers.ts';
 import { countAhead } from '../../../src/queue/operators/places-ahead.ts';
@@ -155,6 +155,7 @@ async function operateQueue(): Promise<void> {
   const queue = (await readQueue(db, 'line'))!;
   await beginOffers(db, queue, [1, 2]);
   await tidyPresence(db, 'line', 1);
+  await writeAlive(db, queue, true);
   await writeStanding(db, queue, {
     line: new FifoLine('line'),
     present: EVERYBODY,
