@@ -5,10 +5,10 @@ import type { CommandSpec } from './command.ts';
 
 /**
  * Text that is not a whole number stays text: the schema then says what it must be. `Number` would make a whole number of
- * 100.00000000000000001, which nobody meant.
+ * 100.00000000000000001, which nobody meant; and whoever writes a price as 49.00 does not mean 49 cents.
  */
 export function numberOrText(value: unknown): unknown {
-  return typeof value === 'string' && /^-?\d+(\.0+)?$/.test(value) ? Number(value) : value;
+  return typeof value === 'string' && /^-?\d+$/.test(value) ? Number(value) : value;
 }
 
 /** The error with flags instead of fields. @param flagOf the flag of a field, or the name itself if it is no field */
