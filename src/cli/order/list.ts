@@ -28,6 +28,11 @@ export function given(options: Readonly<Record<string, unknown>>, names: readonl
 
 export const FILTERS = ['status', 'since', 'until', 'buyer', 'reference'] as const;
 
+function noOrders(options: Readonly<Record<string, unknown>>): string {
+  const isWhole = [...FILTERS, 'after'].every((name) => options[name] === undefined);
+  return isWhole ? 'The sale has no orders yet.' : 'No order matches on this page.';
+}
+
 export const listOrders: CommandSpec = {
   name: 'list <sale>',
   summary: 'list the orders of a sale, page by page',
@@ -52,7 +57,7 @@ export const listOrders: CommandSpec = {
     const page = await withOperations({ config, log }, ({ orders }) => orders.listOrders(args[0]!, query));
     if (json) printJson(page);
     else {
-      print(page.orders.length === 0 ? 'There are no such orders on this page.' : listTable(page.orders));
+      print(page.orders.length === 0 ? noOrders(options) : listTable(page.orders));
       noteMore(page.next);
     }
     return EXIT_OK;

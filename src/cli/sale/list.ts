@@ -60,7 +60,11 @@ export const listSales: CommandSpec = {
     // All pages are one object. It is printed at the end: half of one would be no JSON.
     if (json && isAll) printJson({ sales: found });
     if (!json && isEmpty)
-      print(`There are no such sales. Create one: ${invokedAs()} sale create my-sale --stock 100`);
+      print(
+        [state, archived, since, until, after].some((filter) => filter !== undefined)
+          ? 'No sale matches.'
+          : `There are no sales. Create one: ${invokedAs()} sale create my-sale --stock 100`,
+      );
     return EXIT_OK;
   },
 };
