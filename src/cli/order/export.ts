@@ -32,8 +32,14 @@ export const exportCommand: CommandSpec = {
     'stops answering, the export waits and continues after the last order that it wrote. In CSV, an apostrophe is put ' +
     'before a text that a spreadsheet would take for a formula.',
   options: [
-    new Option('--format <format>', 'csv or ndjson').default('ndjson'),
-    new Option('--output <file>', 'write to this file (default: stdout)'),
+    new Option(
+      '--format <format>',
+      'csv or ndjson (default: csv for a file whose name ends so, otherwise ndjson)',
+    ),
+    new Option(
+      '--output <file>',
+      'write to this file, which is new unless the export is continued (default: stdout)',
+    ),
     ...FILTER_OPTIONS,
     new Option(
       '--after <id>',
@@ -50,13 +56,16 @@ export const exportCommand: CommandSpec = {
     const saleId = args[0]!;
     const { output } = options as { output?: string };
     const { format, ...wanted } = await namingFlags('the export', exportCommand, () =>
-      parseOrderExport(given(options, [...FILTERS, 'after', 'format'])),
+      parseOrderExport({
+        ...given(options, [...FILTERS, 'after']),
+        format: options.format ?? formatOf(output),
+      }),
     );
     if (json && output === undefined)
       throw new UsageError('--json needs --output: otherwise the orders would be on stdout too');
     const done = await withOperations({ config, log }, async ({ sales, orders }) => {
       const { committedOrders } = await sales.show(saleId);
-      const out = await openOutput(output, wanted.after !== undefined);
+      const out = await openOutput(output, format, wanted.after);
       let last = wanted.after;
       let written = 0;
       let end = output === undefined ? 0 : (await stat(output)).size;
@@ -132,25 +141,64 @@ async function cutOff(file: string, end: number): Promise<boolean> {
   }
 }
 
-/** @throws UsageError if the file ends within a line, as after a power cut: what is appended would become a part of that line */
-async function refuseHalfLine(file: string): Promise<void> {
-  const found = await stat(file).catch(() => undefined);
-  if (!found?.isFile() || found.size === 0) return;
-  const handle = await open(file);
-  const { buffer } = await handle.read(Buffer.alloc(1), 0, 1, found.size - 1).finally(() => handle.close());
-  if (buffer.toString() === '\n') return;
-  throw new UsageError(
-    `${file} ends within a line: remove that line, and name the order of the line before it as --after`,
-  );
+function formatOf(file: string | undefined): ExportFormat {
+  return file?.toLowerCase().endsWith('.csv') ? 'csv' : 'ndjson';
 }
 
-async function openOutput(file: string | undefined, isContinued: boolean): Promise<Writable> {
+/** No line of an export is longer: an order has 4,096 bytes of metadata at most, and CSV may double some of them. */
+const LINE_BYTES = 65_536;
+
+/**
+ * Refuses to change a file that is not the beginning of this export. A file that is no regular one, such as a pipe, is not looked at.
+ * @param after the order to continue after; `undefined`: the export begins
+ * @throws UsageError
+ */
+async function refuseOther(file: string, format: ExportFormat, after: string | undefined): Promise<void> {
+  const found = await stat(file).catch(() => undefined);
+  if (!found?.isFile() || found.size === 0) return;
+  if (after === undefined)
+    throw new UsageError(
+      `${file} exists: name a new file, or remove it. To continue an export, name the order of its last line as --after`,
+    );
+  const last = await lastLineOf(file, found.size);
+  if (last === undefined)
+    throw new UsageError(
+      `${file} ends within a line: remove that line, and name the order of the line before it as --after`,
+    );
+  if (last.startsWith('{"end":true'))
+    throw new UsageError(`${file} is complete: there is nothing to continue`);
+  const isNdjson = last.startsWith('{');
+  if (isNdjson !== (format === 'ndjson'))
+    throw new UsageError(
+      `${file} is ${isNdjson ? 'NDJSON' : 'CSV'}: continue it with --format ${isNdjson ? 'ndjson' : 'csv'}`,
+    );
+  const orderId = isNdjson ? /"orderId":"(\d+)"/.exec(last)?.[1] : /^\d+/.exec(last)?.[0];
+  if (orderId !== undefined && orderId !== after)
+    throw new UsageError(`${file} ends with order ${orderId}: continue it with --after ${orderId}`);
+}
+
+/** @returns `undefined` if the file ends within a line, as after a power cut: what is appended would become a part of that line */
+async function lastLineOf(file: string, size: number): Promise<string | undefined> {
+  const length = Math.min(LINE_BYTES, size);
+  const handle = await open(file);
+  const { buffer } = await handle
+    .read(Buffer.alloc(length), 0, length, size - length)
+    .finally(() => handle.close());
+  const text = buffer.toString();
+  return text.endsWith('\n') ? text.trimEnd().split('\n').at(-1)! : undefined;
+}
+
+async function openOutput(
+  file: string | undefined,
+  format: ExportFormat,
+  after: string | undefined,
+): Promise<Writable> {
   if (file === undefined) {
     needWholeOutput();
     return process.stdout;
   }
-  if (isContinued) await refuseHalfLine(file);
-  const stream = createWriteStream(file, { flags: isContinued ? 'a' : 'w' });
+  await refuseOther(file, format, after);
+  const stream = createWriteStream(file, { flags: after === undefined ? 'w' : 'a' });
   await once(stream, 'open');
   return stream;
 }

@@ -3,7 +3,7 @@
  * is.
  */
 import { spawn } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, statSync, truncateSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { Agent, request } from 'node:http';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -240,22 +240,37 @@ test('the command line writes the orders of a node’s sale, and continues after
   onTestFinished(() => rmSync(folder, { recursive: true }));
   const file = join(folder, 'orders.csv');
   const env = { OPS_URL: node.opsUrl, OPS_TOKEN: node.opsToken };
-  const args = ['order', 'export', 'big', '--format', 'csv', '--output', file, '--json'];
-  const first = await callCli([...args, '--until', '2022-01-01T00:00:00Z'], { env });
-  expect(JSON.parse(first.stdout)).toMatchObject({ orders: 0 });
+  const to = (path: string) => ['order', 'export', 'big', '--output', path, '--json'];
+  const args = to(file);
+  const refuses = async (more: readonly string[], why: string) => {
+    const before = readFileSync(file, 'utf8');
+    const refused = await callCli([...args, ...more], { env });
+    expect(refused).toMatchObject({ exitCode: 2, stderr: expect.stringContaining(why) });
+    expect(readFileSync(file, 'utf8')).toBe(before);
+  };
+  const none = await callCli([...to(join(folder, 'none.csv')), '--until', '2022-01-01T00:00:00Z'], { env });
+  expect(JSON.parse(none.stdout)).toMatchObject({ orders: 0 });
+  // The name of the file says that it is a CSV.
   const all = await callCli(args, { env });
   expect(JSON.parse(all.stdout)).toMatchObject({ orders: 5_000, last: '5000', output: file });
-  await callCli([...args, '--after', '4999'], { env });
-  const lines = readFileSync(file, 'utf8').split('\r\n');
-  expect(lines).toHaveLength(5_003);
+  await refuses([], 'exists: name a new file');
+  await refuses(['--after', '4999'], 'ends with order 5000: continue it with --after 5000');
+  await refuses(['--after', '5000', '--format', 'ndjson'], 'is CSV: continue it with --format csv');
+  const whole = readFileSync(file, 'utf8');
+  writeFileSync(file, whole.slice(0, whole.indexOf('\n4001,') + 1));
+  const rest = await callCli([...args, '--after', '4000'], { env });
+  expect(JSON.parse(rest.stdout)).toMatchObject({ orders: 1_000, last: '5000' });
+  expect(readFileSync(file, 'utf8')).toBe(whole);
+  const lines = whole.split('\r\n');
+  expect(lines).toHaveLength(5_002);
   expect(lines[1]).toMatch(/^1,big,'=buyer1,1,paid,,20/);
-  expect(lines[5_001]).toBe(lines[5_000]);
+  const lineFile = join(folder, 'orders.ndjson');
+  await callCli([...to(lineFile), '--buyer', '=buyer7'], { env });
+  const complete = await callCli([...to(lineFile), '--after', '7'], { env });
+  expect(complete).toMatchObject({ exitCode: 2, stderr: expect.stringContaining('is complete') });
   // As after a power cut.
   truncateSync(file, statSync(file).size - 5);
-  const before = readFileSync(file, 'utf8');
-  const halfLine = await callCli([...args, '--after', '5000'], { env });
-  expect(halfLine).toMatchObject({ exitCode: 2, stderr: expect.stringContaining('ends within a line') });
-  expect(readFileSync(file, 'utf8')).toBe(before);
+  await refuses(['--after', '5000'], 'ends within a line');
   const toStdout = await callCli(['order', 'export', 'big', '--buyer', '=buyer7'], { env });
   expect(
     toStdout.stdout
