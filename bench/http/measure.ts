@@ -4,20 +4,15 @@ import { fileURLToPath } from 'node:url';
 import { endedChildrenCpuSecondsOf } from '../../test/support/servers/process/process-table.ts';
 import { type CpuReaders, type CpuSeconds, measureCpu } from '../support/cpu-meter.ts';
 import { BenchFailure } from '../support/failure.ts';
-import { answersBetween, backlog, meanBatch, type NodeFigures } from '../support/metrics-text.ts';
+import { backlog, meanBatch } from '../support/metrics-text.ts';
 import type { StockadeNode } from '../support/stockade-node.ts';
+import { MAX_WRONG_SHARE, rightAnswers } from '../support/wrk/right-answers.ts';
 import { runWrk } from '../support/wrk/wrk.ts';
 import type { WrkReport } from '../support/wrk/wrk-output.ts';
 import type { SellingPhase } from './phases.ts';
 import { perRequest, type Traffic } from './traffic.ts';
 
 const SCRIPT = fileURLToPath(new URL('../support/wrk/order-request.lua', import.meta.url));
-/**
- * The share of answers that may differ from the expected: those that wrk cuts off, and those during a stall of the
- * machine.
- */
-const MAX_WRONG_SHARE = 0.001;
-
 /** Processor time is in microseconds per request; `undefined` where the system does not report it. */
 export interface Measurement {
   readonly requestsPerSecond: number;
@@ -108,7 +103,7 @@ export async function measureSelling(
     requestsPerSecond: report.requests / (load.seconds + seconds),
     cpuMicros: cpuMicrosNow(),
   };
-  checkAnswers(phase, before, await node.settled());
+  rightAnswers(before, await node.settled(), phase.outcome);
   checkErrors(report, 0, '');
   return {
     ...measurement,
@@ -162,17 +157,6 @@ function sumOf({ node, redis, postgres, wrk }: CpuSeconds<Program | 'wrk'>): num
 function wrkRun({ url, prefer, connections, script }: Load, seconds: number, series: 'w' | 'm') {
   const scriptArgs = script ? script.args : [`buyer-${series}`, prefer];
   return { url, connections, seconds, script: script?.path ?? SCRIPT, scriptArgs };
-}
-
-/** @throws BenchFailure with the answers that came instead */
-function checkAnswers({ title, outcome }: SellingPhase, before: NodeFigures, after: NodeFigures): void {
-  const answers = answersBetween(before, after);
-  let total = 0;
-  for (const n of answers.values()) total += n;
-  const wrong = total - (answers.get(outcome) ?? 0);
-  if (total > 0 && wrong <= total * MAX_WRONG_SHARE) return;
-  const came = [...answers].map(([name, n]) => `${n} ${name}`).join(', ');
-  throw new BenchFailure(`${title}: of ${total} answers ${wrong} were not ${outcome}; there came ${came}`);
 }
 
 /** Fails if too many requests got no answer, or a wrong one. */

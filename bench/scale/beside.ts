@@ -10,10 +10,10 @@ import { splitEvenly } from '../../src/engine/sale/split-evenly.ts';
 import { Teardown } from '../../src/lib/teardown.ts';
 import { type Database, openDatabase } from '../../src/postgres/database.ts';
 import { measureCpu } from '../support/cpu-meter.ts';
-import { BenchFailure } from '../support/failure.ts';
-import { answersBetween, meanBatch, type NodeFigures, together } from '../support/metrics-text.ts';
+import { meanBatch, type NodeFigures, together } from '../support/metrics-text.ts';
 import { StockadeNode } from '../support/stockade-node.ts';
 import { checkpoint } from '../support/stores.ts';
+import { rightAnswers } from '../support/wrk/right-answers.ts';
 import { runWrk } from '../support/wrk/wrk.ts';
 import type { ScaleParameters } from './options.ts';
 import type { Place } from './stores.ts';
@@ -32,9 +32,6 @@ const NEVER_SOLD_OUT = 50_000_000;
 const EVENTS_YIELD_MS = Number(settings.eventsYieldMs.fallback);
 /** Additional time for the end of a node, on busy cores. */
 const NODE_END_MS = 60_000;
-/** Answers that wrk cuts off at the end. */
-const MAX_WRONG_SHARE = 0.001;
-
 /** Processor time is in microseconds per order; `undefined` where the system does not report it. */
 export interface Beside {
   /** While the crowd buys. */
@@ -143,7 +140,7 @@ async function sellAndDrain(
   await crowd('m', seconds);
   const ended = performance.now();
   const inTime = (await committedOrders(db)) - acceptedOf(before);
-  const orders = acceptedBetween(before, await figures());
+  const orders = rightAnswers(before, await figures(), 'accepted');
   await drained(db, acceptedOf(before) + orders, syncs);
   const behindMs = performance.now() - ended;
   const cpu = used();
@@ -160,14 +157,4 @@ async function sellAndDrain(
 
 function acceptedOf({ answers }: NodeFigures): number {
   return answers.get('accepted') ?? 0;
-}
-
-/** @throws BenchFailure if purchases were answered in another way */
-function acceptedBetween(before: NodeFigures, after: NodeFigures): number {
-  const answers = answersBetween(before, after);
-  const accepted = answers.get('accepted') ?? 0;
-  const total = [...answers.values()].reduce((sum, n) => sum + n, 0);
-  if (total > 0 && total - accepted <= total * MAX_WRONG_SHARE) return accepted;
-  const came = [...answers].map(([name, n]) => `${n} ${name}`).join(', ');
-  throw new BenchFailure(`of ${total} answers ${total - accepted} were not accepted; there came ${came}`);
 }

@@ -6,11 +6,11 @@ import { splitEvenly } from '../../src/engine/sale/split-evenly.ts';
 import type { Teardown } from '../../src/lib/teardown.ts';
 import { endedChildrenCpuSecondsOf } from '../../test/support/servers/process/process-table.ts';
 import { measureCpu } from '../support/cpu-meter.ts';
-import { BenchFailure } from '../support/failure.ts';
-import { answersBetween, meanBatch, type NodeFigures, together } from '../support/metrics-text.ts';
+import { meanBatch, type NodeFigures, together } from '../support/metrics-text.ts';
 import { settled } from '../support/settled.ts';
 import { StockadeNode } from '../support/stockade-node.ts';
 import { checkpoint } from '../support/stores.ts';
+import { rightAnswers } from '../support/wrk/right-answers.ts';
 import { runWrk } from '../support/wrk/wrk.ts';
 import { type ConnectionsWanted, connectionsForTakes, measuredWithTakes } from './equal-batches.ts';
 import type { ScaleParameters } from './options.ts';
@@ -26,9 +26,6 @@ const WORKERS = 1;
 const NODE_END_MS = 60_000;
 /** A stall of the machine must not turn a commit into an `accepted`. */
 const DEADLINE_MS = '30000';
-/** Answers that wrk cuts off at the end, and those during a stall of the machine. */
-const MAX_WRONG_SHARE = 0.001;
-
 /** Processor time is in microseconds per committed order; `undefined` where the system does not report it. */
 export interface Measurement {
   /** To all nodes together. */
@@ -110,7 +107,7 @@ export class Fleet {
     const tookSeconds = (performance.now() - began) / 1_000;
     const cpu = used();
     const after = await this.#settled();
-    const orders = committedBetween(before, after);
+    const orders = rightAnswers(before, after, 'committed');
     const micros = (spent: number | undefined) => spent && (spent / orders) * 1e6;
     const [node, redis, postgres] = [micros(cpu.node), micros(cpu.redis), micros(cpu.postgres)];
     return {
@@ -175,13 +172,4 @@ export class Fleet {
       ),
     );
   }
-}
-
-function committedBetween(before: NodeFigures, after: NodeFigures): number {
-  const answers = answersBetween(before, after);
-  const committed = answers.get('committed') ?? 0;
-  const total = [...answers.values()].reduce((sum, n) => sum + n, 0);
-  if (total > 0 && total - committed <= total * MAX_WRONG_SHARE) return committed;
-  const came = [...answers].map(([name, n]) => `${n} ${name}`).join(', ');
-  throw new BenchFailure(`of ${total} answers ${total - committed} were not committed; there came ${came}`);
 }
