@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { createWriteStream } from 'node:fs';
-import { open, stat, truncate } from 'node:fs/promises';
+import { stat, truncate } from 'node:fs/promises';
 import type { Writable } from 'node:stream';
 import { finished } from 'node:stream/promises';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -17,6 +17,7 @@ import { withOperations } from '../command/open-operations.ts';
 import { EXIT_OK, UsageError } from '../terminal/explain.ts';
 import { needWholeOutput, note, plural, printJson } from '../terminal/output.ts';
 import { NO_PROGRESS, progressBar } from '../terminal/progress.ts';
+import { formatOf, refuseOther } from './export-file.ts';
 import { FILTER_OPTIONS, FILTERS, given } from './list.ts';
 
 /** How often a page that can't be read is requested again. */
@@ -139,53 +140,6 @@ async function cutOff(file: string, end: number): Promise<boolean> {
   } catch {
     return false;
   }
-}
-
-function formatOf(file: string | undefined): ExportFormat {
-  return file?.toLowerCase().endsWith('.csv') ? 'csv' : 'ndjson';
-}
-
-/** No line of an export is longer: an order has 4,096 bytes of metadata at most, and CSV may double some of them. */
-const LINE_BYTES = 65_536;
-
-/**
- * Refuses to change a file that is not the beginning of this export. A file that is no regular one, such as a pipe, is not looked at.
- * @param after the order to continue after; `undefined`: the export begins
- * @throws UsageError
- */
-async function refuseOther(file: string, format: ExportFormat, after: string | undefined): Promise<void> {
-  const found = await stat(file).catch(() => undefined);
-  if (!found?.isFile() || found.size === 0) return;
-  if (after === undefined)
-    throw new UsageError(
-      `${file} exists: name a new file, or remove it. To continue an export, name the order of its last line as --after`,
-    );
-  const last = await lastLineOf(file, found.size);
-  if (last === undefined)
-    throw new UsageError(
-      `${file} ends within a line: remove that line, and name the order of the line before it as --after`,
-    );
-  if (last.startsWith('{"end":true'))
-    throw new UsageError(`${file} is complete: there is nothing to continue`);
-  const isNdjson = last.startsWith('{');
-  if (isNdjson !== (format === 'ndjson'))
-    throw new UsageError(
-      `${file} is ${isNdjson ? 'NDJSON' : 'CSV'}: continue it with --format ${isNdjson ? 'ndjson' : 'csv'}`,
-    );
-  const orderId = isNdjson ? /"orderId":"(\d+)"/.exec(last)?.[1] : /^\d+/.exec(last)?.[0];
-  if (orderId !== undefined && orderId !== after)
-    throw new UsageError(`${file} ends with order ${orderId}: continue it with --after ${orderId}`);
-}
-
-/** @returns `undefined` if the file ends within a line, as after a power cut: what is appended would become a part of that line */
-async function lastLineOf(file: string, size: number): Promise<string | undefined> {
-  const length = Math.min(LINE_BYTES, size);
-  const handle = await open(file);
-  const { buffer } = await handle
-    .read(Buffer.alloc(length), 0, length, size - length)
-    .finally(() => handle.close());
-  const text = buffer.toString();
-  return text.endsWith('\n') ? text.trimEnd().split('\n').at(-1)! : undefined;
 }
 
 async function openOutput(

@@ -13,12 +13,12 @@ import { link, open, rename, rm, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Writable } from 'node:stream';
 import { finished } from 'node:stream/promises';
+import { COMPLETE, endOf } from '../order/export-file.ts';
 import { UsageError } from '../terminal/explain.ts';
 
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 /** The last line of a complete export is not longer. */
 const LAST_LINE_BYTES = 64;
-const LAST_LINE = /\{"end":true,"orders":\d+\}\n$/;
 
 /**
  * A file that exists is never changed. It may have the same content already, as after an attempt that was refused: then it stays.
@@ -84,12 +84,7 @@ const exists = (file: string) =>
 async function isExport(file: string): Promise<boolean> {
   const found = await stat(file);
   if (!found.isFile()) return false;
-  const handle = await open(file);
-  const length = Math.min(LAST_LINE_BYTES, found.size);
-  const { buffer, bytesRead } = await handle
-    .read(Buffer.alloc(length), 0, length, found.size - length)
-    .finally(() => handle.close());
-  return LAST_LINE.test(buffer.toString('latin1', 0, bytesRead));
+  return COMPLETE.test(await endOf(file, found.size, LAST_LINE_BYTES));
 }
 
 async function areSame(one: string, other: string): Promise<boolean> {
