@@ -167,14 +167,14 @@ export function sqlState(error: unknown): string | undefined {
 /** A row was locked for longer than `lock_timeout`. */
 export const LOCK_NOT_AVAILABLE = '55P03';
 /** Class of the errors of connections. A proxy sends them too, when it has lost its own connection to Postgres. */
-export const CONNECTION = '08';
+export const CONNECTION_ERRORS = '08';
 /** Of `pg` and of Node; knex puts the statement before it. */
 const BROKEN = /(?:^| - )(?:Connection terminated[^-]*|read ECONNRESET|write EPIPE)$/;
 
 /** Whether a statement failed because its connection broke, or because its server ended it. It may have been executed. */
 export function isConnectionLost(error: unknown): boolean {
   const state = sqlState(error);
-  if (state !== undefined) return state.startsWith(SERVER_ENDS) || state.startsWith(CONNECTION);
+  if (state !== undefined) return state.startsWith(SERVER_ENDS) || state.startsWith(CONNECTION_ERRORS);
   return error instanceof Error && BROKEN.test(error.message);
 }
 

@@ -5,7 +5,7 @@ import type { CommandSpec } from './command.ts';
 
 /**
  * Text that is not a whole number stays text: the schema then says what it must be. `Number` would make a whole number of
- * 100.00000000000000001, which nobody meant; and whoever writes a price as 49.00 does not mean 49 cents.
+ * 100.00000000000000001, which nobody meant. A price of 49.00 is 49 euros, and not 49 cents.
  */
 export function numberOrText(value: unknown): unknown {
   return typeof value === 'string' && /^-?\d+$/.test(value) ? Number(value) : value;

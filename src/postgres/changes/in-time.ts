@@ -9,7 +9,7 @@
 import { StockadeError } from '../../engine/errors.ts';
 import { monotonicMs } from '../../lib/monotonic.ts';
 import { ReplyLost } from '../../lib/with-timeout.ts';
-import { CONNECTION, type Database, sqlState } from '../database.ts';
+import { CONNECTION_ERRORS, type Database, sqlState } from '../database.ts';
 import { ServerClock } from './server-clock.ts';
 
 /** A column that refuses what is late, with the latest time as its binding, or `null` for any time. It has the server's time. */
@@ -74,6 +74,6 @@ async function askForTime({ db, connection, clock }: Session): Promise<void> {
 
 /** The error of a message that makes a change: ReplyLost if Postgres has not told what became of it. */
 export function asLost(error: unknown): unknown {
-  const isTold = sqlState(error)?.startsWith(CONNECTION) === false || error instanceof StockadeError;
+  const isTold = sqlState(error)?.startsWith(CONNECTION_ERRORS) === false || error instanceof StockadeError;
   return isTold ? error : new ReplyLost(error);
 }

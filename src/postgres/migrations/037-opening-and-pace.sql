@@ -1,4 +1,4 @@
--- As in 030, and no place gets an offer before the window has opened: an operator may have moved it to a later time since the head took the unit.
+-- As in 030, and no place gets an offer before the window opens: an operator may have moved it since the head took the unit.
 CREATE OR REPLACE FUNCTION stockade_note_offers(order_ids bigint[], order_notes text[]) RETURNS bigint[] LANGUAGE plpgsql AS $$
 DECLARE
   offers bigint[];

@@ -51,7 +51,7 @@ describe('sale create', () => {
   test('a number that is not quite whole is refused, and not rounded', () => {
     for (const stock of ['100.00000000000000001', '99.99999999999999999'])
       expect(() => saleInput('tickets', { stock })).toThrow(/--stock must be a whole number/);
-    // Whoever types this means 49 euros, and not 49 cents.
+    // 49 euros, and not 49 cents.
     expect(() => saleInput('tickets', { stock: '100', priceMinor: '49.00', currency: 'EUR' })).toThrow(
       /--price-minor must be a whole number/,
     );
