@@ -99,8 +99,9 @@ export class OpsConnection {
     return withoutUser(this.#url);
   }
 
+  /** Gives up requests under way: a node that hangs must not hold up a command that is over. */
   close(): Promise<void> {
-    return this.#agent.close();
+    return this.#agent.destroy();
   }
 
   /** @throws NoNode, TokenRefused, and the errors of the operations by their codes */

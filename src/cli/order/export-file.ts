@@ -1,5 +1,6 @@
 /** Files that hold an export: their format, their ends, and whether an export may be written to them. */
 import { open, stat } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import type { ExportFormat } from '../../operations/order-query.ts';
 import { UsageError } from '../terminal/explain.ts';
 
@@ -8,6 +9,15 @@ export const COMPLETE = /\{"end":true,"orders":\d+\}\n$/;
 
 export function formatOf(file: string | undefined): ExportFormat {
   return file?.toLowerCase().endsWith('.csv') ? 'csv' : 'ndjson';
+}
+
+/** @throws UsageError if the path is a folder, or its folder does not exist */
+export async function refuseNoFile(file: string): Promise<void> {
+  const kindOf = (path: string) => stat(path).catch(() => undefined);
+  if ((await kindOf(file))?.isDirectory()) throw new UsageError(`${file} is a folder: name a file in it`);
+  const folder = dirname(file);
+  if (!(await kindOf(folder))?.isDirectory())
+    throw new UsageError(`there is no folder ${folder} for ${file}: make it, or correct the path`);
 }
 
 /** No line of an export is longer: an order has 4,096 bytes of metadata at most, and CSV may double some of them. */

@@ -3,13 +3,15 @@ import { createWriteStream } from 'node:fs';
 import { stat, truncate } from 'node:fs/promises';
 import type { Writable } from 'node:stream';
 import { finished } from 'node:stream/promises';
-import { setTimeout as delay } from 'node:timers/promises';
 import { Option } from 'commander';
 import { InvalidInput, StockadeError } from '../../engine/errors.ts';
+import { orAborted } from '../../lib/or-aborted.ts';
+import { rest } from '../../lib/rest.ts';
 import { type ExportPiece, exportOrders } from '../../operations/order-export.ts';
 import type { OrderPage, OrderQuery } from '../../operations/order-list.ts';
 import type { OrderOperations } from '../../operations/order-operations.ts';
 import { type ExportFormat, type OrderExport, parseOrderExport } from '../../operations/order-query.ts';
+import type { SaleOperations } from '../../operations/sale-operations.ts';
 import { type CommandSpec, QUIET, SALE_SETTINGS } from '../command/command.ts';
 import { namingFlags } from '../command/flags.ts';
 import { mayPass } from '../command/may-pass.ts';
@@ -17,7 +19,8 @@ import { withOperations } from '../command/open-operations.ts';
 import { EXIT_OK, UsageError } from '../terminal/explain.ts';
 import { needWholeOutput, note, plural, printJson } from '../terminal/output.ts';
 import { NO_PROGRESS, progressBar } from '../terminal/progress.ts';
-import { formatOf, refuseOther } from './export-file.ts';
+import { watchSignals } from '../terminal/signals.ts';
+import { formatOf, refuseNoFile, refuseOther } from './export-file.ts';
 import { FILTER_OPTIONS, FILTERS, given } from './list.ts';
 
 /** How often a page that can't be read is requested again. */
@@ -30,8 +33,9 @@ export const exportCommand: CommandSpec = {
   summary: 'write all orders of a sale, the oldest first, as CSV or NDJSON',
   details:
     'The output is complete if the exit code is 0; NDJSON then ends with {"end":true,"orders":n}. If the node or a store ' +
-    'stops answering, the export waits and continues after the last order that it wrote. In CSV, an apostrophe is put ' +
-    'before a text that a spreadsheet would take for a formula.',
+    'stops answering, the export waits and continues after the last order that it wrote. Ctrl-C ends it after whole lines, ' +
+    'and the command says how to continue. In CSV, an apostrophe is put before a text that a spreadsheet would take for a ' +
+    'formula.',
   options: [
     new Option(
       '--format <format>',
@@ -54,7 +58,6 @@ export const exportCommand: CommandSpec = {
     'stockade order export tickets --status paid,redeemed --since 2026-11-27T00:00:00Z > paid.ndjson',
   ],
   async run({ config, log, json, args, options }) {
-    const saleId = args[0]!;
     const { output } = options as { output?: string };
     const { format, ...wanted } = await namingFlags('the export', exportCommand, () =>
       parseOrderExport({
@@ -64,47 +67,72 @@ export const exportCommand: CommandSpec = {
     );
     if (json && output === undefined)
       throw new UsageError('--json needs --output: otherwise the orders would be on stdout too');
-    const done = await withOperations({ config, log }, async ({ sales, orders }) => {
-      const { committedOrders } = await sales.show(saleId);
-      const out = await openOutput(output, format, wanted.after);
-      let last = wanted.after;
-      let written = 0;
-      let end = output === undefined ? 0 : (await stat(output)).size;
-      try {
-        for await (const piece of writeOrders(orders, { saleId, committedOrders, wanted, format }, out)) {
-          written += piece.orders;
-          last = piece.last;
-          end += Buffer.byteLength(piece.text);
-        }
-        if (output !== undefined) await finished(out.end());
-      } catch (error) {
-        // The export is continued after whole pieces, so the file may not have a part of the next one.
-        const isWhole = output === undefined || (await cutOff(output, end));
-        if (isWhole && last !== undefined && !(error instanceof SaleReplaced))
-          note(`${plural(written, 'order')} written; to continue: --after ${last}`);
-        throw error;
-      }
-      return { saleId, orders: written, ...(last !== undefined && { last }) };
-    });
+    const done = await withOperations({ config, log }, ({ sales, orders }) =>
+      exportTo(output, sales, orders, { saleId: args[0]!, wanted, format }),
+    );
     if (json) printJson({ ...done, output });
-    else note(`${plural(done.orders, 'order')} of ${saleId}${output === undefined ? '' : ` in ${output}`}`);
+    else
+      note(`${plural(done.orders, 'order')} of ${done.saleId}${output === undefined ? '' : ` in ${output}`}`);
     return EXIT_OK;
   },
 };
 
-export interface WantedExport {
+interface Wanted {
   readonly saleId: string;
-  /** About how many orders there are, for the progress bar. */
-  readonly committedOrders: number;
   readonly wanted: Omit<OrderExport, 'format'>;
   readonly format: ExportFormat;
 }
 
-/** Writes the orders and shows a progress bar, unless they go to the terminal. @returns each piece, after it was written */
+/** Until the end or a signal. If it fails, what is written can be continued, and it says how. */
+async function exportTo(
+  output: string | undefined,
+  sales: Pick<SaleOperations, 'show'>,
+  orders: OrderOperations,
+  what: Wanted,
+): Promise<{ saleId: string; orders: number; last?: string }> {
+  const { saleId, wanted, format } = what;
+  const { committedOrders } = await sales.show(saleId);
+  const out = await openOutput(output, format, wanted.after);
+  const begin = output === undefined ? 0 : (await stat(output)).size;
+  const interruption = watchSignals();
+  let [last, written, end] = [wanted.after, 0, begin];
+  try {
+    for await (const piece of writeOrders(orders, { ...what, committedOrders }, out, interruption.signal)) {
+      written += piece.orders;
+      last = piece.last;
+      end += Buffer.byteLength(piece.text);
+    }
+    if (output !== undefined) await finished(out.end());
+  } catch (error) {
+    // The export is continued after whole pieces, so the file may not have a part of the next one. It may have no names of
+    // columns without an order: the next attempt begins with them.
+    const isWhole = output === undefined || (await cutOff(output, written === 0 ? begin : end));
+    if (isWhole && last !== undefined && !(error instanceof SaleReplaced))
+      note(`Not complete: ${plural(written, 'order')} written; to continue: --after ${last}`);
+    throw error;
+  } finally {
+    interruption.release();
+  }
+  return { saleId, orders: written, ...(last !== undefined && { last }) };
+}
+
+export interface WantedExport extends Wanted {
+  /** About how many orders there are, for the progress bar. */
+  readonly committedOrders: number;
+}
+
+const NEVER = new AbortController().signal;
+
+/**
+ * Writes the orders and shows a progress bar, unless they go to the terminal.
+ * @param signal ends it with its reason, between two pieces
+ * @returns each piece, after it was written
+ */
 export async function* writeOrders(
   orders: OrderOperations,
   { saleId, committedOrders, wanted, format }: WantedExport,
   out: Writable,
+  signal = NEVER,
 ): AsyncGenerator<ExportPiece> {
   // On the terminal to which the orders go, the bar would be drawn among them.
   const isAmongOrders = out === process.stdout && process.stdout.isTTY;
@@ -113,7 +141,7 @@ export async function* writeOrders(
   // The write that fails says so.
   out.on('error', () => {});
   try {
-    for await (const piece of exportOrders(patient(orders, saleId, wanted.after), wanted, format)) {
+    for await (const piece of exportOrders(patient(orders, saleId, wanted.after, signal), wanted, format)) {
       await write(out, piece.text);
       written += piece.orders;
       bar.update(written, Math.max(committedOrders, written));
@@ -151,6 +179,7 @@ async function openOutput(
     needWholeOutput();
     return process.stdout;
   }
+  await refuseNoFile(file);
   await refuseOther(file, format, after);
   const stream = createWriteStream(file, { flags: after === undefined ? 'w' : 'a' });
   await once(stream, 'open');
@@ -171,16 +200,17 @@ function patient(
   orders: OrderOperations,
   saleId: string,
   first: string | undefined,
+  signal: AbortSignal,
 ): (query: OrderQuery) => Promise<OrderPage> {
   return async (query) => {
     for (let attempt = 1; ; attempt++) {
       try {
-        return await orders.listOrders(saleId, query);
+        return await orAborted(orders.listOrders(saleId, query), signal);
       } catch (error) {
         // A page was read before, so the command line is not wrong.
         if (error instanceof InvalidInput && query.after !== first) throw new SaleReplaced(saleId);
         if (!mayPass(error) || attempt > RETRIES) throw error;
-        await delay(PAUSE_MS);
+        await rest(PAUSE_MS, signal);
       }
     }
   };

@@ -13,7 +13,7 @@ import { link, open, rename, rm, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Writable } from 'node:stream';
 import { finished } from 'node:stream/promises';
-import { COMPLETE, endOf } from '../order/export-file.ts';
+import { COMPLETE, endOf, refuseNoFile } from '../order/export-file.ts';
 import { UsageError } from '../terminal/explain.ts';
 
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
@@ -24,12 +24,13 @@ const LAST_LINE_BYTES = 64;
  * A file that exists is never changed. It may have the same content already, as after an attempt that was refused: then it stays.
  * @param write writes the content, which ends with the last line of an export
  * @returns whether the file is new
- * @throws UsageError if the file exists with another content; what `write` throws. Then the file is as it was before.
+ * @throws UsageError if there can't be such a file, or it exists with another content; what `write` throws. Then the file is as it was before.
  */
 export async function writeWhole(
   file: string,
   write: (out: Writable) => Promise<void>,
 ): Promise<{ isNew: boolean }> {
+  await refuseNoFile(file);
   if ((await exists(file)) && !(await isExport(file))) throw taken(file);
   const part = `${file}.${randomBytes(4).toString('hex')}.part`;
   // Before the part exists: a signal may come at once.
