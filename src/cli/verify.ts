@@ -13,6 +13,7 @@ import { confirmation, YES_OPTION } from './command/confirm.ts';
 import { withOperations } from './command/open-operations.ts';
 import { describe, EXIT_FAILED, EXIT_OK, type ExitCode, UsageError } from './terminal/explain.ts';
 import { reportText } from './terminal/identity-text.ts';
+import { invokedAs } from './terminal/invoked-as.ts';
 import { needWholeOutput, note, plural, print, printJson, visible } from './terminal/output.ts';
 import { watchSignals } from './terminal/signals.ts';
 import { VerifyAlarms } from './verify-alarms.ts';
@@ -24,11 +25,11 @@ const MAX_TOLD_FAULTS = 10;
 
 export const verify: CommandSpec = {
   name: 'verify [sale]',
-  summary: 'prove that no unit was lost or sold twice, for one sale or all',
+  summary: 'prove that no unit was lost or sold twice, for one sale or all that are not archived',
   details:
     'Counts every unit. Sold and unsold units in Postgres must make up what the sale began with; the unsold units must ' +
     'be in the segments, in the order logs or on their way between them. Each difference is listed with its cause. Exit ' +
-    'code 1 if there is a fault.\n\n' +
+    'code 1 if there is a fault. Archived sales are verified only by name.\n\n' +
     '--repair repairs differences that have a proven cause in Redis, says what it did, and verifies again. It changes ' +
     'Postgres only to finish changes that were under way there. --watch verifies again and again until Ctrl-C, also ' +
     'while the sale sells; exit code 1 if there was a fault at any time. With --json it prints one object each time.',
@@ -66,11 +67,23 @@ export const verify: CommandSpec = {
       const reports = await verifySales(sales, what);
       const ok = reports.every((report) => report.ok);
       if (json) printJson(what.saleId === undefined ? { ok, sales: reports } : reports[0]!);
-      else print(reports.length === 0 ? 'There are no sales.' : reports.map(reportText).join('\n'));
+      else print(reports.length === 0 ? NONE : reports.map(reportText).join('\n'));
+      if (what.saleId === undefined && !json) await noteArchived(sales);
       return ok ? EXIT_OK : EXIT_FAILED;
     });
   },
 };
+
+const NONE = 'There are no sales.';
+
+/** Nobody shall believe that all sales that ever were are ok. */
+async function noteArchived(sales: SaleOperations): Promise<void> {
+  const { sales: archived } = await sales.list({ archived: 'only', limit: 1 });
+  if (archived.length > 0)
+    note(
+      `Archived sales are not among them: \`${invokedAs()} verify <sale>\` verifies one, and \`${invokedAs()} sale list --archived only\` names them.`,
+    );
+}
 
 /** As the console says it. Empty if there is nothing to repair. */
 function told(reports: readonly VerifyReport[]): string[] {
@@ -160,7 +173,7 @@ async function watch(
 
 function tellCheck(at: string, reports: readonly VerifyReport[], isAlarm: boolean, json: boolean): void {
   if (json) printJson({ at, ok: !isAlarm, sales: reports });
-  else print(`${at} ${reports.length === 0 ? 'There are no sales.' : reports.map(reportText).join('\n')}`);
+  else print(`${at} ${reports.length === 0 ? NONE : reports.map(reportText).join('\n')}`);
 }
 
 const isAway = (error: unknown) =>

@@ -68,8 +68,11 @@ export interface SaleOperations extends RebalanceOperations, RecoverOperations, 
 }
 
 export class UnknownSale extends StockadeError {
+  readonly saleId: string;
+
   constructor(saleId: string) {
     super('unknown_sale', `there is no sale ${saleId}`);
+    this.saleId = saleId;
   }
 }
 

@@ -70,12 +70,11 @@ export const deleteSale: CommandSpec = {
           kept === undefined ? { orders: 0, isNew: false } : await exportTo(kept, sales, orders, saleId);
         return { deleted: await follow(sales, await begin(sales, saleId, exported, kept, author)), kept };
       } catch (error) {
-        if (!(error instanceof UnknownSale)) throw error;
+        if (!isDeleting || !(error instanceof UnknownSale)) throw error;
         const now = await sales.deletion(saleId);
         if (now.state !== 'deleted') throw error;
         // It has ended just now.
-        if (isDeleting) return { deleted: now, kept: undefined };
-        throw isGone(now, error);
+        return { deleted: now, kept: undefined };
       }
     });
     if (json) printJson({ ...deleted, ...(kept !== undefined && { export: kept }) });
@@ -83,14 +82,6 @@ export const deleteSale: CommandSpec = {
     return EXIT_OK;
   },
 };
-
-/** The error of a command that was repeated, perhaps because it was told to do so. */
-const isGone = ({ saleId, orders, deletedAt }: Deleted, cause: UnknownSale) =>
-  new StockadeError(
-    'unknown_sale',
-    `there is no sale ${saleId}: it was deleted at ${deletedAt}, with ${plural(orders, 'order')}`,
-    { cause },
-  );
 
 /** What will happen; empty if it will be refused. */
 function told({ archivedAt, committedOrders, title }: SaleStatus, file: string | undefined): string[] {

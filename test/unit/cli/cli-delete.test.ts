@@ -46,11 +46,33 @@ function nodeWithout(...states: ('none' | 'deleting' | 'away' | 'deleted')[]): P
 }
 
 test('a command that is repeated after the end is told that the sale was deleted', async () => {
-  const stderr = 'error: there is no sale jazz: it was deleted at 2026-11-27T20:00:01.000Z, with 3 orders\n';
+  const stderr =
+    'error: there is no sale jazz: it was deleted at 2026-11-27T20:00:01.000Z by ann, with 3 orders\n';
   const env = await nodeWithout('deleted');
   expect(await callCli(AGAIN, { env })).toMatchObject({ exitCode: 1, stderr });
   const mistyped = await callCli(AGAIN, { env: await nodeWithout('none') });
   expect(mistyped).toMatchObject({ exitCode: 1, stderr: expect.stringContaining('lists all sales') });
+});
+
+test.each([['sale', 'show'], ['sale', 'ledger'], ['order', 'list'], ['verify']])(
+  '%s %s of a deleted sale says who deleted it',
+  async (...command) => {
+    const stderr =
+      'error: there is no sale jazz: it was deleted at 2026-11-27T20:00:01.000Z by ann, with 3 orders\n';
+    const gone = await callCli([...command, 'jazz'], { env: await nodeWithout('deleted') });
+    expect(gone).toMatchObject({ exitCode: 1, stderr });
+    const going = await callCli([...command, 'jazz'], { env: await nodeWithout('deleting') });
+    expect(going.stderr).toBe('error: there is no sale jazz: it is being deleted by ann, with 3 orders\n');
+  },
+);
+
+test('a node that does not know deletions is no reason for another error', async () => {
+  const env = await answeringNode((_, { pathname }) => [
+    404,
+    { code: pathname.endsWith('/deletion') ? 'not_found' : 'unknown_sale', title: 'Not here' },
+  ]);
+  const { stderr } = await callCli(['sale', 'show', 'jazz'], { env });
+  expect(stderr).toContain('there is no sale jazz\n');
 });
 
 test('a deletion that ends while the command is repeated is no failure', async () => {

@@ -29,6 +29,18 @@ test('all sales but the deleted one are verified', async () => {
   });
 });
 
+test('archived sales are not left out in silence', async () => {
+  const remark = 'verify <sale>` verifies one';
+  const said = async (archived: number) => {
+    const env = await answeringNode((_, { searchParams }) => ({
+      sales: searchParams.get('archived') === 'only' ? Array(archived).fill({ id: 'old' }) : [],
+    }));
+    return callCli(['verify'], { env });
+  };
+  expect((await said(1)).stderr).toContain(remark);
+  expect(await said(0)).toMatchObject({ exitCode: 0, stdout: 'There are no sales.\n', stderr: '' });
+});
+
 test('a sale that is named must exist', async () => {
   const { exitCode, stdout } = await callCli(['verify', 'gone', '--json'], { env: await deletingNode() });
   expect({ exitCode, ...JSON.parse(stdout) }).toMatchObject({ exitCode: 1, error: { code: 'unknown_sale' } });
