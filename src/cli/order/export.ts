@@ -5,7 +5,6 @@ import type { Writable } from 'node:stream';
 import { finished } from 'node:stream/promises';
 import { Option } from 'commander';
 import { InvalidInput, StockadeError } from '../../engine/errors.ts';
-import { orAborted } from '../../lib/or-aborted.ts';
 import { rest } from '../../lib/rest.ts';
 import { type ExportPiece, exportOrders } from '../../operations/order-export.ts';
 import type { OrderPage, OrderQuery } from '../../operations/order-list.ts';
@@ -19,7 +18,7 @@ import { withOperations } from '../command/open-operations.ts';
 import { EXIT_OK, UsageError } from '../terminal/explain.ts';
 import { needWholeOutput, note, plural, printJson } from '../terminal/output.ts';
 import { NO_PROGRESS, progressBar } from '../terminal/progress.ts';
-import { watchSignals } from '../terminal/signals.ts';
+import { orAborted, watchSignals } from '../terminal/signals.ts';
 import { formatOf, refuseNoFile, refuseOther } from './export-file.ts';
 import { FILTER_OPTIONS, FILTERS, given } from './list.ts';
 

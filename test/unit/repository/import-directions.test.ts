@@ -327,7 +327,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'cli/command',
   ],
   'cli/events': ['operations', 'cli/terminal', 'cli/command'],
-  'cli/order': ['engine', 'operations', 'cli/terminal', 'cli/command'],
+  'cli/order': ['engine', 'lib', 'operations', 'cli/terminal', 'cli/command'],
   'cli/queue': ['operations/queue', 'queue/draw', 'cli/terminal', 'cli/command'],
   'cli/sale': [
     'engine',
