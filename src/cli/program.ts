@@ -101,23 +101,32 @@ export async function runProgram(
     addCommand(program, completionOf(program), surroundings);
   }
   program.showHelpAfterError(`(stockade has: ${namesIn(program)}; add --help for more)`);
-  await program.parseAsync(withoutVainHelp(program, argv));
+  await program.parseAsync(withHelpAsFlag(program, argv));
   return exitCode;
 }
 
-/** Commander answers `help` of an unknown command with the whole help, and does not say what is wrong. */
-function withoutVainHelp(program: Command, argv: readonly string[]): readonly string[] {
-  const isGroup = argv[2] !== 'help';
-  const parent = isGroup ? program.commands.find((command) => command.name() === argv[2]) : program;
-  const at = isGroup ? 3 : 2;
-  const asked = argv[at + 1];
-  const isVain =
-    parent !== undefined &&
-    parent.commands.length > 0 &&
-    argv[at] === 'help' &&
-    asked !== undefined &&
-    ![...parent.commands.map((command) => command.name()), 'help', '-h', '--help'].includes(asked);
-  return isVain ? argv.toSpliced(at, 1) : argv;
+/**
+ * Turns `help sale create` and `sale help create` into `sale create --help`. Commander's own `help` looks at one word only, ends
+ * with the exit code that the process has so far, and answers a word that it does not know with the whole help.
+ */
+function withHelpAsFlag(program: Command, argv: readonly string[]): readonly string[] {
+  const words = argv.slice(2);
+  const isGroup = program.commands.some((each) => each.commands.length > 0 && each.name() === words[0]);
+  const at = isGroup ? 1 : 0;
+  if (words[at] !== 'help') return argv;
+  const asked = words.toSpliced(at, 1);
+  const path: string[] = [];
+  let command = program;
+  for (const word of asked) {
+    // What follows the name of a command is for the command.
+    if (command.commands.length === 0 || word === 'help' || word.startsWith('-')) break;
+    const next = command.commands.find((each) => each.name() === word);
+    // Without `help`, commander says that there is no such command, and which one may be meant.
+    if (next === undefined) return [...argv.slice(0, 2), ...asked];
+    command = next;
+    path.push(word);
+  }
+  return [...argv.slice(0, 2), ...path, '--help'];
 }
 
 /** A command's name and arguments. All commands have `[options]`: without it, the summaries fit into 80 columns. */

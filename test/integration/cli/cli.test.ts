@@ -106,6 +106,7 @@ describe('the program', () => {
     ['--help'],
     ['--version'],
     ['sale create --help'],
+    ['help sale create'],
     ['unheard-of'],
     ['serve --json --port abc'],
     ['sale show tickets --json --ops-url http://127.0.0.1:1 --ops-token t'],

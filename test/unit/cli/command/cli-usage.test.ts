@@ -147,6 +147,42 @@ test.each([
   expect(json?.error.code).toMatch(/^(usage|invalid_request)$/);
 });
 
+describe('the help', () => {
+  // As in the program, where a command that has not ended has failed.
+  beforeEach(() => {
+    process.exitCode = 1;
+  });
+  afterEach(() => {
+    process.exitCode = undefined;
+  });
+
+  test.each([
+    ['help', '--help'],
+    ['help help', '--help'],
+    ['help sale', 'sale --help'],
+    ['sale help', 'sale --help'],
+    ['help verify', 'verify --help'],
+    ['help sale create', 'sale create --help'],
+    ['sale help create', 'sale create --help'],
+    ['help sale create tickets', 'sale create --help'],
+  ])('%s is that of `%s`', async (args, same) => {
+    const expected = await told(same);
+    said = '';
+    expect(await told(args)).toEqual(expected);
+    expect(expected).toMatchObject({ exitCode: 0, text: expect.stringMatching(/^STDOUT Usage: /) });
+  });
+
+  test.each([
+    ['help sael', 'Did you mean sale?'],
+    ['help sale crate', 'Did you mean create?'],
+    ['help order create', 'stockade order has: list,'],
+  ])('%s: there is none', async (args, message) => {
+    const { exitCode, text } = await told(args);
+    expect({ exitCode, text }).toEqual({ exitCode: 2, text: expect.stringContaining(message) });
+    expect(text).not.toContain('STDOUT');
+  });
+});
+
 test.each([
   { WEBHOOK_URL: 'http://127.0.0.1/hook' },
   { CHALLENGE: './no-such-file.mjs' },
