@@ -6,8 +6,9 @@ import { type CommandSpec, QUIET, SALE_SETTINGS } from '../command/command.ts';
 import { namingFlags } from '../command/flags.ts';
 import { withOperations } from '../command/open-operations.ts';
 import { EXIT_OK, UsageError } from '../terminal/explain.ts';
-import { columns, plural, print, printJson } from '../terminal/output.ts';
+import { number, plural, print, printJson } from '../terminal/output.ts';
 import { noteMore, PAGE_OPTIONS } from '../terminal/pages.ts';
+import { type Column, printTable } from '../terminal/table.ts';
 
 const listDead: CommandSpec = {
   name: 'dead',
@@ -22,7 +23,10 @@ const listDead: CommandSpec = {
     const { total, listed, next } = found;
     if (json) printJson({ total, dead: listed, next });
     else if (total === 0) print('There are no dead letters.');
-    else print(`${deadTable(listed)}\n${foot(total, listed.length, query.after === undefined)}`);
+    else {
+      if (listed.length > 0) printTable(DEAD_COLUMNS, listed);
+      print(foot(total, listed.length, query.after === undefined));
+    }
     if (!json) noteMore(next);
     return EXIT_OK;
   },
@@ -54,19 +58,15 @@ const resend: CommandSpec = {
 
 export const EVENT_COMMANDS = [listDead, resend];
 
-function deadTable(letters: readonly DeadLetter[]): string {
-  const rows = letters.map(({ id, kind, orderIds, at, deadAt, attempts, failedWith }) => [
-    id,
-    kind,
-    orderIds.length,
-    at,
-    deadAt,
-    attempts,
-    failedWith,
-  ]);
-  const head = ['id', 'events', 'orders', 'happened', 'dead since', 'attempts', 'error'];
-  return columns(rows, { head, align: ['right', 'left', 'right', 'left', 'left', 'right', 'left'] });
-}
+const DEAD_COLUMNS: readonly Column<DeadLetter>[] = [
+  { head: 'id', of: ({ id }) => id, align: 'right' },
+  { head: 'events', of: ({ kind }) => kind },
+  { head: 'orders', of: ({ orderIds }) => number(orderIds.length), align: 'right', spare: 3 },
+  { head: 'happened', of: ({ at }) => at, spare: 1 },
+  { head: 'dead since', of: ({ deadAt }) => deadAt },
+  { head: 'attempts', of: ({ attempts }) => number(attempts), align: 'right', spare: 2 },
+  { head: 'error', of: ({ failedWith }) => failedWith, isText: true },
+];
 
 function foot(total: number, listed: number, isFirst: boolean): string {
   const more = total > listed ? `; ${isFirst ? 'the oldest ' : ''}${listed} are shown` : '';

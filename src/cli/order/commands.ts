@@ -12,10 +12,11 @@ import { withOperations } from '../command/open-operations.ts';
 import { EXIT_OK, UsageError } from '../terminal/explain.ts';
 import { print, printJson } from '../terminal/output.ts';
 import { noteMore, PAGE_OPTIONS } from '../terminal/pages.ts';
+import { printTable } from '../terminal/table.ts';
 import { exportCommand } from './export.ts';
 import { type FinalKind, isFinal, toldOf } from './final-changes.ts';
 import { listOrders } from './list.ts';
-import { expectDone, orderSheet, orderTable } from './show-order.ts';
+import { expectDone, orderSheet, REFUND_COLUMNS } from './show-order.ts';
 
 const EXAMPLE_ID = '662207995405477814';
 
@@ -164,7 +165,8 @@ const refundsDue: CommandSpec = {
     );
     const page = await withOperations({ config, log }, ({ orders }) => orders.refundsDue(query));
     if (json) printJson(page);
-    else print(page.orders.length === 0 ? noneDue(query.after) : orderTable(page.orders));
+    else if (page.orders.length === 0) print(noneDue(query.after));
+    else printTable(REFUND_COLUMNS, page.orders);
     if (!json) noteMore(page.next);
     return EXIT_OK;
   },

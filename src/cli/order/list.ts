@@ -8,7 +8,8 @@ import { withOperations } from '../command/open-operations.ts';
 import { EXIT_OK } from '../terminal/explain.ts';
 import { print, printJson } from '../terminal/output.ts';
 import { noteMore } from '../terminal/pages.ts';
-import { listTable } from './show-order.ts';
+import { printTable } from '../terminal/table.ts';
+import { orderColumns } from './show-order.ts';
 
 export const FILTER_OPTIONS = [
   new Option(
@@ -57,7 +58,8 @@ export const listOrders: CommandSpec = {
     const page = await withOperations({ config, log }, ({ orders }) => orders.listOrders(args[0]!, query));
     if (json) printJson(page);
     else {
-      print(page.orders.length === 0 ? noOrders(options) : listTable(page.orders));
+      if (page.orders.length === 0) print(noOrders(options));
+      else printTable(orderColumns(query.buyerId !== undefined), page.orders);
       noteMore(page.next);
     }
     return EXIT_OK;

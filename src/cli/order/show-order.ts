@@ -1,7 +1,8 @@
 /** Prints orders, and explains why an order could not be changed. */
 import { StockadeError } from '../../engine/errors.ts';
 import type { Order, OrderChange, OrderOutcome } from '../../operations/order-operations.ts';
-import { columns, plural } from '../terminal/output.ts';
+import { columns, number, plural } from '../terminal/output.ts';
+import type { Column } from '../terminal/table.ts';
 
 type Done = Extract<OrderOutcome, { code: 'done' }>;
 
@@ -80,32 +81,22 @@ export function orderSheet(order: Order, replaces?: string): string {
   return columns(rows.filter(([, value]) => value !== undefined));
 }
 
-export function orderTable(orders: readonly Order[]): string {
-  const rows = orders.map((order) => [
-    order.orderId,
-    order.saleId,
-    order.buyerId,
-    order.quantity,
-    order.payType,
-    order.expiredAt,
-  ]);
-  return columns(rows, {
-    head: ['order', 'sale', 'buyer', 'units', 'paid by', 'expired'],
-    align: ['left', 'left', 'left', 'right', 'left', 'left'],
-  });
-}
+const COLUMNS = {
+  order: { head: 'order', of: ({ orderId }) => orderId },
+  sale: { head: 'sale', of: ({ saleId }) => saleId },
+  buyer: { head: 'buyer', of: ({ buyerId }) => buyerId },
+  units: { head: 'units', of: ({ quantity }) => number(quantity), align: 'right', spare: 4 },
+  status: { head: 'status', of: ({ status }) => status },
+  payType: { head: 'paid by', of: ({ payType }) => payType, spare: 2 },
+  committed: { head: 'committed', of: ({ committedAt }) => committedAt, spare: 3 },
+  expired: { head: 'expired', of: ({ expiredAt }) => expiredAt, spare: 1 },
+} as const satisfies Readonly<Record<string, Column<Order>>>;
 
-export function listTable(orders: readonly Order[]): string {
-  const rows = orders.map((order) => [
-    order.orderId,
-    order.buyerId,
-    order.quantity,
-    order.status,
-    order.payType,
-    order.committedAt,
-  ]);
-  return columns(rows, {
-    head: ['order', 'buyer', 'units', 'status', 'paid by', 'committed'],
-    align: ['left', 'left', 'right', 'left', 'left', 'left'],
-  });
+const { order, sale, buyer, units, status, payType, committed, expired } = COLUMNS;
+
+export const REFUND_COLUMNS: readonly Column<Order>[] = [order, sale, buyer, units, payType, expired];
+
+/** @param ofOneBuyer the list has the orders of one buyer: its column is needed least */
+export function orderColumns(ofOneBuyer: boolean): readonly Column<Order>[] {
+  return [order, ofOneBuyer ? { ...buyer, spare: 1 } : buyer, units, status, payType, committed];
 }

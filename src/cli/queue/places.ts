@@ -10,7 +10,8 @@ import { namingFlags } from '../command/flags.ts';
 import { withOperations } from '../command/open-operations.ts';
 import { EXIT_OK } from '../terminal/explain.ts';
 import { note, print, printJson } from '../terminal/output.ts';
-import { placeTable } from './queue-text.ts';
+import { printTable } from '../terminal/table.ts';
+import { placeColumns } from './queue-text.ts';
 
 export const listPlaces: CommandSpec = {
   name: 'places <sale>',
@@ -44,7 +45,8 @@ export const listPlaces: CommandSpec = {
     else {
       // A page of places in some states may be empty although others follow.
       const none = `There are no such places${page.next === undefined ? '' : ' on this page'}.`;
-      print(page.places.length === 0 ? none : placeTable(page.places));
+      if (page.places.length === 0) print(none);
+      else printTable(placeColumns(page.places), page.places);
       if (page.next !== undefined) note(`More follow: add --after ${page.next}`);
     }
     return EXIT_OK;

@@ -7,6 +7,7 @@ import {
   type QueueStatus,
 } from '../../operations/queue/queue-operations.ts';
 import { columns, number, plural } from '../terminal/output.ts';
+import type { Column } from '../terminal/table.ts';
 
 const ORDERS: Readonly<Record<QueueStatus['order'], string>> = {
   off: 'off: buyers buy without a place',
@@ -65,29 +66,27 @@ function lastMinuteText(offers: number): string {
   return offers < COUNTED_OFFERS ? plural(offers, 'offer') : `at least ${plural(offers, 'offer')}`;
 }
 
-export function placeTable(places: readonly PlaceStatus[]): string {
-  const hasAhead = places.some(({ ahead }) => ahead !== undefined);
-  const rows = places.map((place) => [
-    number(place.number),
-    place.buyerId,
-    number(place.quantity),
-    place.reason === undefined ? place.state : `${place.state} (${place.reason})`,
-    ...(hasAhead ? [place.ahead === undefined ? '' : number(place.ahead)] : []),
-    place.givenAt,
-    place.offeredUntil === undefined ? (place.endedAt ?? '') : `until ${place.offeredUntil}`,
-    place.orderId ?? '',
-  ]);
-  return columns(rows, {
-    head: ['place', 'buyer', 'units', 'state', ...(hasAhead ? ['ahead'] : []), 'given', 'ended', 'order'],
-    align: [
-      'right',
-      'left',
-      'right',
-      'left',
-      ...(hasAhead ? (['right'] as const) : []),
-      'left',
-      'left',
-      'left',
-    ],
-  });
+/** The columns for these places: `ahead` only if it is known of one. */
+export function placeColumns(places: readonly PlaceStatus[]): readonly Column<PlaceStatus>[] {
+  const isAheadKnown = places.some(({ ahead }) => ahead !== undefined);
+  return [
+    { head: 'place', of: (place) => number(place.number), align: 'right' },
+    { head: 'buyer', of: ({ buyerId }) => buyerId },
+    { head: 'units', of: ({ quantity }) => number(quantity), align: 'right', spare: 4 },
+    { head: 'state', of: ({ state, reason }) => (reason === undefined ? state : `${state} (${reason})`) },
+    ...(isAheadKnown ? [AHEAD] : []),
+    { head: 'given', of: ({ givenAt }) => givenAt, spare: 1 },
+    { head: 'ended', of: endText, spare: 3 },
+    { head: 'order', of: ({ orderId }) => orderId ?? '', spare: 2 },
+  ];
+}
+
+const AHEAD: Column<PlaceStatus> = {
+  head: 'ahead',
+  of: ({ ahead }) => (ahead === undefined ? '' : number(ahead)),
+  align: 'right',
+};
+
+function endText({ offeredUntil, endedAt }: PlaceStatus): string {
+  return offeredUntil === undefined ? (endedAt ?? '') : `until ${offeredUntil}`;
 }

@@ -5,8 +5,9 @@ import { type CommandSpec, QUIET, SALE_SETTINGS } from '../command/command.ts';
 import { namingFlags } from '../command/flags.ts';
 import { withOperations } from '../command/open-operations.ts';
 import { EXIT_OK } from '../terminal/explain.ts';
-import { columns, number, plural, print, printJson } from '../terminal/output.ts';
+import { number, plural, print, printJson } from '../terminal/output.ts';
 import { noteMore, PAGE_OPTIONS } from '../terminal/pages.ts';
+import { type Column, printTable } from '../terminal/table.ts';
 
 export const saleLedger: CommandSpec = {
   name: 'ledger <sale>',
@@ -19,26 +20,25 @@ export const saleLedger: CommandSpec = {
     const query = await namingFlags('the query', saleLedger, () => parsePageQuery({ limit, after }, isRowId));
     const page = await withOperations({ config, log }, ({ sales }) => sales.ledger(args[0]!, query));
     if (json) printJson(page);
-    else print(page.ledger.length === 0 ? 'There are no more entries.' : ledgerTable(page.ledger));
+    else if (page.ledger.length === 0) print('There are no more entries.');
+    else printTable(LEDGER_COLUMNS, page.ledger);
     if (!json) noteMore(page.next);
     return EXIT_OK;
   },
 };
 
-export function ledgerTable(ledger: readonly LedgerEntry[]): string {
-  const rows = ledger.map((entry) => [
-    entry.at,
-    entry.action,
-    entry.units === 0 ? '' : `${entry.units > 0 ? '+' : ''}${number(entry.units)}`,
-    entry.actor ?? 'not known',
-    entry.applied ? 'applied' : 'under way',
-    detailText(entry),
-    entry.reason,
-  ]);
-  return columns(rows, {
-    head: ['when', 'what', 'units', 'who', 'state', 'detail', 'why'],
-    align: ['left', 'left', 'right', 'left', 'left', 'left', 'left'],
-  });
+export const LEDGER_COLUMNS: readonly Column<LedgerEntry>[] = [
+  { head: 'when', of: ({ at }) => at },
+  { head: 'what', of: ({ action }) => action },
+  { head: 'units', of: unitsText, align: 'right' },
+  { head: 'who', of: ({ actor }) => actor ?? 'not known', isText: true },
+  { head: 'state', of: ({ applied }) => (applied ? 'applied' : 'under way'), spare: 1 },
+  { head: 'detail', of: detailText, isText: true, spare: 3 },
+  { head: 'why', of: ({ reason }) => reason, isText: true, spare: 2 },
+];
+
+function unitsText({ units }: LedgerEntry): string {
+  return units === 0 ? '' : `${units > 0 ? '+' : ''}${number(units)}`;
 }
 
 function detailText({ action, units, detail }: LedgerEntry): string {

@@ -14,8 +14,9 @@ import { namingFlags } from '../command/flags.ts';
 import { withOperations } from '../command/open-operations.ts';
 import { EXIT_OK } from '../terminal/explain.ts';
 import { invokedAs } from '../terminal/invoked-as.ts';
-import { print, printJson } from '../terminal/output.ts';
-import { saleTable } from './show-sale.ts';
+import { note, print, printJson } from '../terminal/output.ts';
+import { Table } from '../terminal/table.ts';
+import { SALE_COLUMNS } from './show-sale.ts';
 
 export const listSales: CommandSpec = {
   name: 'list',
@@ -47,16 +48,18 @@ export const listSales: CommandSpec = {
     );
     const isAll = all === true;
     const found: SaleStatus[] = [];
+    const table = new Table(SALE_COLUMNS);
     let isEmpty = true;
     await withOperations({ config, log }, async ({ sales }) => {
       for await (const page of salePages((wanted) => sales.list(wanted), query)) {
         if (page.sales.length > 0) isEmpty = false;
-        if (!json) printPage(page, isAll);
+        if (!json) printPage(table, page, isAll);
         else if (isAll) found.push(...page.sales);
         else printJson(page);
         if (!isAll) break;
       }
     });
+    if (table.remark !== undefined) note(table.remark);
     // All pages are one object. It is printed at the end: half of one would be no JSON.
     if (json && isAll) printJson({ sales: found });
     if (!json && isEmpty)
@@ -69,9 +72,9 @@ export const listSales: CommandSpec = {
   },
 };
 
-/** A table of its own, because it is printed before the next page is read. */
-function printPage({ sales, next }: SalePage, isAll: boolean): void {
+/** Before the next page is read. */
+function printPage(table: Table<SaleStatus>, { sales, next }: SalePage, isAll: boolean): void {
   if (sales.length === 0) return;
-  print(saleTable(sales));
+  print(table.page(sales));
   if (next !== undefined && !isAll) print(`\nMore: --after ${next}, or --all`);
 }

@@ -1,23 +1,22 @@
 /** Prints sales. */
 import type { SaleStatus } from '../../operations/sale-operations.ts';
 import { columns, number, plural } from '../terminal/output.ts';
+import type { Column } from '../terminal/table.ts';
 
-export function saleTable(sales: readonly SaleStatus[]): string {
-  const rows = sales.map((sale) => [
-    sale.id,
-    stateOf(sale),
-    stockText(sale),
-    sale.remaining === undefined ? 'not loaded' : number(sale.remaining),
-    number(sale.committedOrders),
-    sale.startsAt,
-    sale.endsAt ?? 'open end',
-    sale.title,
-  ]);
-  return columns(rows, {
-    head: ['sale', 'state', 'stock', 'remaining', 'orders', 'starts', 'ends', 'title'],
-    align: ['left', 'left', 'right', 'right', 'right', 'left', 'left', 'left'],
-  });
-}
+export const SALE_COLUMNS: readonly Column<SaleStatus>[] = [
+  { head: 'sale', of: ({ id }) => id },
+  { head: 'state', of: stateOf },
+  { head: 'stock', of: stockText, align: 'right' },
+  {
+    head: 'remaining',
+    of: ({ remaining }) => (remaining === undefined ? 'not loaded' : number(remaining)),
+    align: 'right',
+  },
+  { head: 'orders', of: ({ committedOrders }) => number(committedOrders), align: 'right', spare: 4 },
+  { head: 'starts', of: ({ startsAt }) => startsAt, spare: 3 },
+  { head: 'ends', of: ({ endsAt }) => endsAt ?? 'open end', spare: 1 },
+  { head: 'title', of: ({ title }) => title, isText: true, spare: 2 },
+];
 
 export function saleSheet(sale: SaleStatus): string {
   const rows: [string, string | number | undefined][] = [

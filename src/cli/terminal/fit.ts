@@ -1,5 +1,12 @@
 /** Fits what is drawn into a terminal. */
 
+const DEFAULT_COLUMNS = 80;
+
+/** The characters of a line of a terminal. */
+export function columnsOf(terminal: { readonly columns?: number }): number {
+  return terminal.columns || DEFAULT_COLUMNS;
+}
+
 /** A sequence that sets how text looks, or one character. */
 const PARTS = /\p{Cc}\[[\d;]*m|./gsu;
 

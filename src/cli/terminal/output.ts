@@ -72,7 +72,7 @@ export function note(text: string): void {
 }
 
 export type Align = 'left' | 'right';
-type Cell = string | number | undefined;
+export type Cell = string | number | undefined;
 
 export interface ColumnsOptions {
   readonly head?: readonly string[];
@@ -96,14 +96,17 @@ export function columns(rows: readonly (readonly Cell[])[], { head, align }: Col
     chars: { ...NO_BORDERS, middle: '', 'mid-mid': '' },
     style: { 'padding-left': 0, 'padding-right': 2, head: [], border: [] },
   });
-  table.push(
-    ...rows.map((row) => row.map((cell) => (typeof cell === 'string' ? visible(cell) : (cell ?? '-')))),
-  );
+  table.push(...rows.map((row) => row.map(cellText)));
   return table
     .toString()
     .split('\n')
     .map((line) => line.trimEnd())
     .join('\n');
+}
+
+/** As `columns` shows it. */
+export function cellText(cell: Cell): string {
+  return cell === undefined ? '-' : visible(String(cell));
 }
 
 export function number(value: number): string {

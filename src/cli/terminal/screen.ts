@@ -2,9 +2,8 @@
  * The whole terminal, for a picture that is drawn again and again. It has a screen of its own, so that what was there before
  * is back at the end, whatever ends the command.
  */
-import { cut } from './fit.ts';
+import { columnsOf, cut } from './fit.ts';
 
-const DEFAULT_COLUMNS = 80;
 const DEFAULT_ROWS = 24;
 
 // Lines that are too long are cut by the terminal too, because some characters are two columns wide.
@@ -39,7 +38,7 @@ export class Screen implements Disposable {
   }
 
   draw(lines: readonly string[]): void {
-    const columns = process.stdout.columns || DEFAULT_COLUMNS;
+    const columns = columnsOf(process.stdout);
     const shown = lines.slice(0, this.rows).map((line) => cut(line, columns) + CLEAR_LINE);
     process.stdout.write(`${HOME}${shown.join('\r\n')}${CLEAR_BELOW}`);
   }

@@ -1,7 +1,6 @@
 /** Some lines on stderr that are drawn again and again in the same place. The last drawing stays. */
-import { cut } from './fit.ts';
+import { columnsOf, cut } from './fit.ts';
 
-const DEFAULT_COLUMNS = 80;
 const HIDE_CURSOR = '\u001b[?25l';
 const SHOW_CURSOR = '\u001b[?25h';
 const CLEAR_BELOW = '\u001b[J';
@@ -15,7 +14,7 @@ export class Sketch implements Disposable {
   }
 
   get columns(): number {
-    return process.stderr.columns || DEFAULT_COLUMNS;
+    return columnsOf(process.stderr);
   }
 
   draw(lines: readonly string[]): void {

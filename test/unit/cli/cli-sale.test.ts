@@ -1,12 +1,13 @@
 import { describe, expect, test } from 'vitest';
 import { expectDone } from '../../../src/cli/order/show-order.ts';
 import { saleInput } from '../../../src/cli/sale/create.ts';
-import { ledgerTable } from '../../../src/cli/sale/ledger.ts';
-import { saleSheet, saleTable } from '../../../src/cli/sale/show-sale.ts';
+import { LEDGER_COLUMNS } from '../../../src/cli/sale/ledger.ts';
+import { SALE_COLUMNS, saleSheet } from '../../../src/cli/sale/show-sale.ts';
 import { identityText, reportText } from '../../../src/cli/terminal/identity-text.ts';
 import { invokedAs, shellWord } from '../../../src/cli/terminal/invoked-as.ts';
 import { columns, plural } from '../../../src/cli/terminal/output.ts';
 import { createCommand } from '../../../src/cli/terminal/ready.ts';
+import { Table } from '../../../src/cli/terminal/table.ts';
 import { loadConfig } from '../../../src/config/load-config.ts';
 import { parseSale, saleToJson } from '../../../src/engine/sale/sale-json.ts';
 import type { OrderChange, OrderStatus } from '../../../src/operations/order-operations.ts';
@@ -70,6 +71,9 @@ describe('sale create', () => {
     expect(() => saleInput('tickets', over)).toThrow(/--ends-at must be after --starts-at$/);
   });
 });
+
+const saleTable = (sales: readonly SaleStatus[]) => new Table(SALE_COLUMNS, Infinity).page(sales);
+const ledgerTable = (entries: readonly LedgerEntry[]) => new Table(LEDGER_COLUMNS, Infinity).page(entries);
 
 const sale: SaleStatus = {
   ...saleToJson(

@@ -1,9 +1,10 @@
 /** What `stockade queue` and `stockade sale queue` say. */
 import { describe, expect, test } from 'vitest';
-import { placeTable, queueSheet } from '../../../../src/cli/queue/queue-text.ts';
+import { placeColumns, queueSheet } from '../../../../src/cli/queue/queue-text.ts';
 import { remarks, toldOfTurningOff } from '../../../../src/cli/sale/queue.ts';
 import { invokedAs } from '../../../../src/cli/terminal/invoked-as.ts';
-import type { QueueStatus } from '../../../../src/operations/queue/queue-operations.ts';
+import { Table } from '../../../../src/cli/terminal/table.ts';
+import type { PlaceStatus, QueueStatus } from '../../../../src/operations/queue/queue-operations.ts';
 import type { SaleStatus } from '../../../../src/operations/sale-operations.ts';
 
 const QUEUE: QueueStatus = {
@@ -56,6 +57,8 @@ describe('a queue', () => {
     [{ draw: { commitment: 'c', drawnAt: 'T', entries: 3 } }, /^drawn +T, 3 places$/m],
   ])('%o', (part, line) => expect(queueSheet({ ...QUEUE, ...part })).toMatch(line));
 });
+
+const placeTable = (places: readonly PlaceStatus[]) => new Table(placeColumns(places), Infinity).page(places);
 
 test('places in a table: ahead only where it is known', () => {
   const place = { number: 7, buyerId: 'ann', quantity: 2, state: 'waiting', givenAt: 'G' } as const;

@@ -1,10 +1,11 @@
 /** Others' words on a terminal: titles, reasons, names and messages show what is in them, and do nothing. */
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { orderSheet, orderTable } from '../../../../src/cli/order/show-order.ts';
-import { ledgerTable } from '../../../../src/cli/sale/ledger.ts';
-import { saleSheet, saleTable } from '../../../../src/cli/sale/show-sale.ts';
+import { orderSheet, REFUND_COLUMNS } from '../../../../src/cli/order/show-order.ts';
+import { LEDGER_COLUMNS } from '../../../../src/cli/sale/ledger.ts';
+import { SALE_COLUMNS, saleSheet } from '../../../../src/cli/sale/show-sale.ts';
 import { reportText } from '../../../../src/cli/terminal/identity-text.ts';
 import { note, print, printJson, visible } from '../../../../src/cli/terminal/output.ts';
+import { Table } from '../../../../src/cli/terminal/table.ts';
 import { parseChange } from '../../../../src/engine/sale/sale-change.ts';
 import { parseSale, saleToJson } from '../../../../src/engine/sale/sale-json.ts';
 import type { Order } from '../../../../src/operations/order-operations.ts';
@@ -65,11 +66,11 @@ test('a line of others’ words is one line, with all that a terminal would obey
 });
 
 describe.each<[string, () => string, number]>([
-  ['sale list', () => saleTable([sale]), 2],
+  ['sale list', () => new Table(SALE_COLUMNS, Infinity).page([sale]), 2],
   ['sale show', () => saleSheet(sale), 12],
-  ['sale ledger', () => ledgerTable([entry]), 2],
+  ['sale ledger', () => new Table(LEDGER_COLUMNS, Infinity).page([entry]), 2],
   ['order show', () => orderSheet(order), 7],
-  ['order refunds-due', () => orderTable([order]), 2],
+  ['order refunds-due', () => new Table(REFUND_COLUMNS, Infinity).page([order]), 2],
   ['verify', () => reportText(report), 2],
 ])('%s', (_, text, lineCount) => {
   test('has no line but its own, and shows what it was given', () => {
