@@ -14,7 +14,7 @@ export const SALE_COLUMNS: readonly Column<SaleStatus>[] = [
   },
   { head: 'orders', of: ({ committedOrders }) => number(committedOrders), align: 'right', spare: 4 },
   { head: 'starts', of: ({ startsAt }) => startsAt, spare: 3 },
-  { head: 'ends', of: ({ endsAt }) => endsAt ?? 'open end', spare: 1 },
+  { head: 'ends', of: (sale) => endText(sale) ?? '', spare: 1 },
   { head: 'title', of: ({ title }) => title, isText: true, spare: 2 },
 ];
 
@@ -35,7 +35,7 @@ export function saleSheet(sale: SaleStatus): string {
     ['purchase token', sale.requireToken ? 'required' : undefined],
     ...queueRows(sale),
     ['starts', sale.startsAt],
-    ['ends', sale.endsAt ?? 'open end'],
+    ['ends', endText(sale)],
     ['pay within', sale.payWithinSeconds === undefined ? undefined : `${sale.payWithinSeconds} s`],
     ['price', inMinor(sale.priceMinor, sale.currency)],
     ['face value', inMinor(sale.faceValueMinor, sale.currency)],
@@ -63,6 +63,12 @@ function queueRows(sale: SaleStatus): [string, string | undefined][] {
     ['places at most', number(maxWaiting!)],
     ['too few units', `the next place ${FITS[fit!]}`],
   ];
+}
+
+/** `undefined` if the sale was closed before the end of its window: nobody waits for that any more. */
+function endText({ state, endsAt }: SaleStatus): string | undefined {
+  const isOver = endsAt !== undefined && Date.parse(endsAt) <= Date.now();
+  return state === 'closed' && !isOver ? undefined : (endsAt ?? 'open end');
 }
 
 /** The units that the sale began with, and those that operators added or withdrew: `100 + 20`. */

@@ -97,6 +97,15 @@ test('a sale in words', () => {
   );
 });
 
+test('a closed sale has no end that is still to come', () => {
+  const closed: SaleStatus = { ...sale, state: 'closed' };
+  expect(saleSheet(closed)).not.toMatch(/^ends /m);
+  expect(saleTable([closed])).not.toContain('open end');
+  expect(saleSheet({ ...closed, endsAt: '2100-01-01T00:00:00Z' })).not.toMatch(/^ends /m);
+  expect(saleTable([{ ...closed, endsAt: '2100-01-01T00:00:00Z' }])).not.toContain('2100');
+  expect(saleSheet({ ...closed, endsAt: '2021-01-01T00:00:00Z' })).toMatch(/^ends +2021-01-01T00:00:00Z$/m);
+});
+
 test('the sheet has a line for the purchase token only if one is required', () => {
   expect(saleSheet({ ...sale, requireToken: true })).toMatch(/^purchase token +required$/m);
   expect(saleSheet(sale)).not.toContain('purchase token');
