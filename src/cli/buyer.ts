@@ -9,7 +9,7 @@ import { confirmation, YES_OPTION } from './command/confirm.ts';
 import { namingFlags } from './command/flags.ts';
 import { withOperations } from './command/open-operations.ts';
 import { EXIT_OK } from './terminal/explain.ts';
-import { columns, plural, print, printJson } from './terminal/output.ts';
+import { columns, number, plural, print, printJson } from './terminal/output.ts';
 
 const eraseBuyer: CommandSpec = {
   name: 'erase <id>',
@@ -99,7 +99,7 @@ export function reportText({ erased, waiting }: ErasureReport): string {
   const rows = [
     ...erased.map((each) => ({ ...each, state: STATES.erased })),
     ...waiting.map((each) => ({ ...each, state: STATES[each.until] })),
-  ].map(({ saleId, orders, pseudonym, state }) => [saleId, orders, pseudonym, state]);
+  ].map(({ saleId, orders, pseudonym, state }) => [saleId, number(orders), pseudonym, state]);
   if (rows.length === 0) return 'No sale knows this buyer.';
   return columns(rows, {
     head: ['sale', 'orders', 'pseudonym', 'state'],

@@ -162,18 +162,23 @@ export function recoveryText(done: Done): string {
   const { saleId, generation, tookMs, losses } = done;
   const lost = losses.reduce((sum, { orders }) => sum + orders, 0);
   const named = losses.flatMap((loss) => loss.named);
-  const rows = named.map(({ orderId, buyerId, quantity, segment }) => [orderId, buyerId, quantity, segment]);
+  const rows = named.map(({ orderId, buyerId, quantity, segment }) => [
+    orderId,
+    buyerId,
+    number(quantity),
+    segment,
+  ]);
   return [
-    `${saleId}: rebuilt as generation ${generation} in ${(tookMs / 1_000).toFixed(1)} s. ${sourcesText(done)}`,
+    `${saleId}: rebuilt as generation ${number(generation)} in ${(tookMs / 1_000).toFixed(1)} s. ${sourcesText(done)}`,
     lost === 0
       ? 'No accepted order is known to be lost.'
-      : `Lost: at least ${plural(lost, 'accepted order')}, ${named.length} of them known by name.`,
+      : `Lost: at least ${plural(lost, 'accepted order')}, ${number(named.length)} of them known by name.`,
     ...(rows.length === 0 ? [] : [columns(rows, { head: ['order', 'buyer', 'units', 'segment'] })]),
   ].join('\n');
 }
 
 function sourcesText({ loadedBuyers, salvagedOrders = 0, rejectedOrders = 0 }: Done): string {
   if (loadedBuyers === undefined) return 'Another process has rebuilt it.';
-  const refused = rejectedOrders === 0 ? '' : `, of which Postgres rejected ${rejectedOrders}`;
-  return `Buyers loaded: ${loadedBuyers}; orders saved from the logs: ${salvagedOrders}${refused}.`;
+  const refused = rejectedOrders === 0 ? '' : `, of which Postgres rejected ${number(rejectedOrders)}`;
+  return `Buyers loaded: ${number(loadedBuyers)}; orders saved from the logs: ${number(salvagedOrders)}${refused}.`;
 }

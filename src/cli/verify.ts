@@ -14,7 +14,7 @@ import { withOperations } from './command/open-operations.ts';
 import { describe, EXIT_FAILED, EXIT_OK, type ExitCode, UsageError } from './terminal/explain.ts';
 import { reportText } from './terminal/identity-text.ts';
 import { invokedAs } from './terminal/invoked-as.ts';
-import { needWholeOutput, note, plural, print, printJson, visible } from './terminal/output.ts';
+import { needWholeOutput, note, number, plural, print, printJson, visible } from './terminal/output.ts';
 import { watchSignals } from './terminal/signals.ts';
 import { VerifyAlarms } from './verify-alarms.ts';
 
@@ -94,7 +94,7 @@ function told(reports: readonly VerifyReport[]): string[] {
   return [
     `${plural(faults.length, 'fault')} found:`,
     ...faults.slice(0, MAX_TOLD_FAULTS).map((fault) => `  ${fault}`),
-    ...(faults.length > MAX_TOLD_FAULTS ? [`  and ${faults.length - MAX_TOLD_FAULTS} more`] : []),
+    ...(faults.length > MAX_TOLD_FAULTS ? [`  and ${number(faults.length - MAX_TOLD_FAULTS)} more`] : []),
     'The sales are verified again, and the stores are changed where a cause is proven. What is not proven stays.',
     'Lost writes are repaired by a rebuild, during which buyers wait.',
   ];

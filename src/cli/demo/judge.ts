@@ -47,9 +47,9 @@ export function judge(stock: number, requests: number, crowd: CrowdResult, repor
   const undersold = Math.max(0, mustBeSold - committed);
   const disagreements = compareAnswers(accepted, crowd, report);
   const failures = [
-    ...(oversold > 0 ? [`${oversold} more units sold than the ${expected} for sale`] : []),
+    ...(oversold > 0 ? [`${number(oversold)} more units sold than the ${number(expected)} for sale`] : []),
     ...(undersold > 0
-      ? [`${undersold} of ${plural(mustBeSold, 'unit')} not sold although buyers asked`]
+      ? [`${number(undersold)} of ${plural(mustBeSold, 'unit')} not sold although buyers asked`]
       : []),
     ...(distinctBuyers === committed
       ? []
@@ -86,15 +86,16 @@ export function judge(stock: number, requests: number, crowd: CrowdResult, repor
 function compareAnswers(accepted: number, crowd: CrowdResult, report: VerifyReport): string[] {
   const open = count(crowd.answers, isOpen);
   const { committedOrders, distinctBuyers, rejectedOrders } = report;
-  const promised = open === 0 ? plural(accepted, 'order') : `${accepted} to ${accepted + open} orders`;
+  const promised =
+    open === 0 ? plural(accepted, 'order') : `${number(accepted)} to ${number(accepted + open)} orders`;
   return [
     ...(committedOrders >= accepted && committedOrders <= accepted + open
       ? []
-      : [`answers promise ${promised}, Postgres has ${committedOrders}`]),
+      : [`answers promise ${promised}, Postgres has ${number(committedOrders)}`]),
     ...(distinctBuyers >= crowd.buyersServed && distinctBuyers <= crowd.buyersServed + open
       ? []
       : [
-          `answers promise an order to ${plural(crowd.buyersServed, 'buyer')}, in Postgres ${distinctBuyers} have one`,
+          `answers promise an order to ${plural(crowd.buyersServed, 'buyer')}, in Postgres ${number(distinctBuyers)} have one`,
         ]),
     ...(crowd.orders === accepted
       ? []

@@ -1,3 +1,4 @@
+import { number } from '../terminal/output.ts';
 import { type Check, type ClockReading, checksOf } from './check.ts';
 
 const { ok, warn } = checksOf('clocks');
@@ -9,7 +10,10 @@ export function checkClocks(readings: readonly ClockReading[]): Check[] {
   const ahead = [0, ...readings.map(({ aheadMs }) => aheadMs)];
   const apart = Math.max(...ahead) - Math.min(...ahead);
   const found = readings
-    .map(({ store, aheadMs, uncertainMs }) => `${store} ${signed(aheadMs)} ms (± ${Math.ceil(uncertainMs)})`)
+    .map(
+      ({ store, aheadMs, uncertainMs }) =>
+        `${store} ${signed(aheadMs)} ms (± ${number(Math.ceil(uncertainMs))})`,
+    )
     .join(', ');
   return [
     apart > MAX_DIFFERENCE_MS
@@ -20,5 +24,5 @@ export function checkClocks(readings: readonly ClockReading[]): Check[] {
 
 function signed(value: number): string {
   const whole = Math.round(value);
-  return whole < 0 ? `${whole}` : `+${whole}`;
+  return whole < 0 ? number(whole) : `+${number(whole)}`;
 }

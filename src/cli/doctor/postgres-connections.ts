@@ -2,6 +2,7 @@
 import type pg from 'pg';
 import type { Config } from '../../config/config.ts';
 import { postgresConnections } from '../../config/postgres-connections.ts';
+import { number } from '../terminal/output.ts';
 import { type Check, checksOf } from './check.ts';
 
 const { ok, warn, fail } = checksOf('postgres');
@@ -48,7 +49,7 @@ export function checkConnections(
   config: Pick<Config, 'pgPoolMax' | 'workers'>,
 ): Check {
   const needed = nodes * postgresConnections(config);
-  const found = `${limit - inUse} of ${limit} free (${by}), and ${nodes === 1 ? 'a node needs' : `${nodes} nodes need`} ${needed}`;
+  const found = `${number(limit - inUse)} of ${number(limit)} free (${by}), and ${nodes === 1 ? 'a node needs' : `${nodes} nodes need`} ${number(needed)}`;
   const advice = `Raise ${by}, or lower PG_POOL_MAX or WORKERS.`;
   if (needed > limit) return fail('connections', found, advice);
   return needed > limit - inUse ? warn('connections', found, advice) : ok('connections', found);

@@ -1,5 +1,6 @@
 /** How far the standbys of Postgres are behind it. A failover to a standby loses the orders answered `201` that it does not have. */
 import type pg from 'pg';
+import { number } from '../terminal/output.ts';
 import { type Check, checksOf } from './check.ts';
 
 const { ok, warn, fail } = checksOf('postgres');
@@ -50,6 +51,6 @@ export function checkStandbys(standbys: readonly Standby[]): Check {
 }
 
 function standbyText({ name, state, behindBytes, behindMs }: Standby): string {
-  const late = behindMs === null ? '' : `, flushes after ${Math.round(behindMs)} ms`;
-  return `${name} is ${state}, ${behindBytes} bytes behind${late}`;
+  const late = behindMs === null ? '' : `, flushes after ${number(Math.round(behindMs))} ms`;
+  return `${name} is ${state}, ${number(behindBytes!)} bytes behind${late}`;
 }

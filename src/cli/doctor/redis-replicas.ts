@@ -1,6 +1,7 @@
 /** How far the replicas of a Redis are behind it. A failover to a replica loses the orders answered `202` that it does not have. */
 import { Redis } from 'ioredis';
 import { redisAddress } from '../../redis/redis-address.ts';
+import { number } from '../terminal/output.ts';
 import { type Check, checksOf } from './check.ts';
 
 const { ok, fail } = checksOf('redis');
@@ -47,7 +48,7 @@ export function isLagging({ state, behindBytes, silentSeconds }: ReplicaReading)
 }
 
 export function replicaText({ replica, state, behindBytes, silentSeconds }: ReplicaReading): string {
-  return `${replica} is ${state}, ${behindBytes} bytes behind, last heard of ${silentSeconds} s ago`;
+  return `${replica} is ${state}, ${number(behindBytes)} bytes behind, last heard of ${number(silentSeconds)} s ago`;
 }
 
 export const REPLICA_ADVICE =

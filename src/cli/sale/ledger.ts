@@ -43,18 +43,18 @@ function unitsText({ units }: LedgerEntry): string {
 
 function detailText({ action, units, detail }: LedgerEntry): string {
   const { from, to, wanted } = detail;
-  if (detail.void === true) return `had no effect, wanted ${wanted}`;
+  if (detail.void === true) return `had no effect, wanted ${valueText(wanted)}`;
   switch (action) {
     case 'create':
       return settingsText(detail as unknown as Settings);
     case 'window':
       return windowText(from as Window, to as Window);
     case 'resize':
-      return `from ${from} to ${to} segments`;
+      return `from ${valueText(from)} to ${valueText(to)} segments`;
     case 'require-token':
       return to === true ? 'required now' : 'no longer required';
     case 'withdraw':
-      return units === -Number(wanted) ? '' : `wanted ${wanted}`;
+      return units === -Number(wanted) ? '' : `wanted ${valueText(wanted)}`;
     case 'edit':
       return editText(from as Values, to as Values);
     case 'erase':
@@ -80,7 +80,7 @@ function settingsText({ stock, segments, perBuyerLimit, startsAt, endsAt, ...set
     `ends ${endsAt ?? 'never'}`,
     ...(settings.requireToken ? ['purchase token required'] : []),
     ...(settings.queue === undefined ? [] : [`queue ${settings.queue}`]),
-    ...(settings.payWithinSeconds === undefined ? [] : [`pay within ${settings.payWithinSeconds} s`]),
+    ...(settings.payWithinSeconds === undefined ? [] : [`pay within ${number(settings.payWithinSeconds)} s`]),
   ].join('; ');
 }
 
@@ -97,8 +97,12 @@ function windowText(from: Window, to: Window): string {
 
 type Values = Readonly<Record<string, unknown>>;
 
+function valueText(value: unknown): string {
+  return typeof value === 'number' ? number(value) : String(value ?? 'none');
+}
+
 function editText(from: Values, to: Values): string {
-  const shown = (value: unknown) => (value === null ? 'none' : JSON.stringify(value));
+  const shown = (value: unknown) => (typeof value === 'string' ? JSON.stringify(value) : valueText(value));
   return Object.keys(to)
     .map((name) => (name === 'metadata' ? name : `${name} ${shown(to[name])}, was ${shown(from[name])}`))
     .join('; ');
@@ -112,8 +116,8 @@ function queueText(from: Values, to: Values): string {
   return Object.keys(to)
     .filter((name) => to[name] !== from[name])
     .map((name) => {
-      const before = name in from ? `, was ${from[name] ?? 'none'}` : '';
-      return `${QUEUE_NAMES[name] ?? name} ${to[name] ?? 'none'}${before}`;
+      const before = name in from ? `, was ${valueText(from[name])}` : '';
+      return `${QUEUE_NAMES[name] ?? name} ${valueText(to[name])}${before}`;
     })
     .join('; ');
 }

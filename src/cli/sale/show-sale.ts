@@ -19,7 +19,7 @@ export const SALE_COLUMNS: readonly Column<SaleStatus>[] = [
 ];
 
 export function saleSheet(sale: SaleStatus): string {
-  const rows: [string, string | number | undefined][] = [
+  const rows: [string, string | undefined][] = [
     ['sale', sale.id],
     ['title', sale.title],
     ['state', stateOf(sale)],
@@ -31,21 +31,23 @@ export function saleSheet(sale: SaleStatus): string {
       sale.remaining === undefined ? 'not loaded: the sale must be rebuilt first' : number(sale.remaining),
     ],
     ['committed', `${plural(sale.committedUnits, 'unit')} in ${plural(sale.committedOrders, 'order')}`],
-    ['limit per buyer', sale.perBuyerLimit],
+    ['limit per buyer', number(sale.perBuyerLimit)],
     ['purchase token', sale.requireToken ? 'required' : undefined],
     ...queueRows(sale),
     ['starts', sale.startsAt],
     ['ends', endText(sale)],
-    ['pay within', sale.payWithinSeconds === undefined ? undefined : `${sale.payWithinSeconds} s`],
+    ['pay within', sale.payWithinSeconds === undefined ? undefined : secondsText(sale.payWithinSeconds)],
     ['price', inMinor(sale.priceMinor, sale.currency)],
     ['face value', inMinor(sale.faceValueMinor, sale.currency)],
     ['shop', sale.shopId],
     ['metadata', Object.keys(sale.metadata).length === 0 ? undefined : JSON.stringify(sale.metadata)],
     ['archived', sale.archivedAt],
-    ['generation', sale.generation],
+    ['generation', number(sale.generation)],
   ];
   return columns(rows.filter(([, value]) => value !== undefined && value !== ''));
 }
+
+const secondsText = (seconds: number): string => `${number(seconds)} s`;
 
 const FITS = {
   wait: 'waits for more units',
@@ -58,8 +60,8 @@ function queueRows(sale: SaleStatus): [string, string | undefined][] {
   const { queue, offerSeconds, presenceSeconds, maxWaiting, fit } = sale as Required<SaleStatus>;
   return [
     ['queue', queue === 'draw' ? 'drawn when the window opens' : 'first come, first served'],
-    ['offers stand', `${offerSeconds} s`],
-    ['absent after', presenceSeconds === 0 ? 'never' : `${presenceSeconds} s`],
+    ['offers stand', secondsText(offerSeconds!)],
+    ['absent after', presenceSeconds === 0 ? 'never' : secondsText(presenceSeconds!)],
     ['places at most', number(maxWaiting!)],
     ['too few units', `the next place ${FITS[fit!]}`],
   ];

@@ -1,15 +1,15 @@
 import type { Cause, Identity, Term, VerifyReport } from '../../operations/sale-operations.ts';
-import { lines, plural } from './output.ts';
+import { lines, number, plural } from './output.ts';
 
 /** Both sides of an equation, term by term: `100 initial + 0 movements = 40 stock + 60 in live orders`. */
 export function identityText({ left, right, difference }: Identity): string {
   const sign = difference === 0 ? '=' : '≠';
-  const off = difference === 0 ? '' : `   (off by ${difference})`;
+  const off = difference === 0 ? '' : `   (off by ${number(difference)})`;
   return `${sideText(left)} ${sign} ${sideText(right)}${off}`;
 }
 
 function sideText(terms: readonly Term[]): string {
-  return terms.map(({ name, units }) => `${units} ${name}`).join(' + ') || '0';
+  return terms.map(({ name, units }) => `${number(units)} ${name}`).join(' + ') || '0';
 }
 
 const CAUSES: Readonly<Record<Cause, string>> = {

@@ -1,5 +1,7 @@
 import { describe, expect, test } from 'vitest';
+import { reportText as erasureText } from '../../../src/cli/buyer.ts';
 import { expectDone } from '../../../src/cli/order/show-order.ts';
+import { recoveryText } from '../../../src/cli/recover.ts';
 import { saleInput } from '../../../src/cli/sale/create.ts';
 import { LEDGER_COLUMNS } from '../../../src/cli/sale/ledger.ts';
 import { SALE_COLUMNS, saleSheet } from '../../../src/cli/sale/show-sale.ts';
@@ -215,6 +217,49 @@ test('a single thing is named in the singular', () => {
   expect(saleSheet(one)).toMatch(/^stock +1,000 in 1 segment$/m);
   expect(saleSheet(one)).toMatch(/^committed +1 unit in 1 order$/m);
   expect(saleSheet(one)).toMatch(/^price +1 minor unit$/m);
+});
+
+test('numbers for people have separators', () => {
+  const large = { ...sale, perBuyerLimit: 1_000, payWithinSeconds: 3_600, generation: 1_234 };
+  const sheet = saleSheet({
+    ...large,
+    ...{ queue: 'fifo', offerSeconds: 7_200, presenceSeconds: 1_800, maxWaiting: 5_000, fit: 'wait' },
+  });
+  for (const line of [
+    /^limit per buyer +1,000$/m,
+    /^pay within +3,600 s$/m,
+    /^offers stand +7,200 s$/m,
+    /^absent after +1,800 s$/m,
+    /^generation +1,234$/m,
+  ])
+    expect(sheet).toMatch(line);
+  const entry = { ...{ id: '1', at: 'now', units: 0, actor: 'ann', reason: '', applied: true } };
+  const changes = [
+    { ...entry, action: 'resize', detail: { from: 8, to: 1_024 } },
+    { ...entry, action: 'withdraw', detail: { wanted: 5_000 } },
+    { ...entry, action: 'edit', detail: { from: { priceMinor: 1_900 }, to: { priceMinor: 2_900 } } },
+    { ...entry, action: 'queue', detail: { from: { perMinute: null }, to: { perMinute: 6_000 } } },
+  ] as const;
+  const ledger = ledgerTable(changes);
+  for (const text of [
+    'from 8 to 1,024 segments',
+    'wanted 5,000',
+    'priceMinor 2,900, was 1,900',
+    'perMinute 6,000, was none',
+  ])
+    expect(ledger).toContain(text);
+  const [left, right] = [100_000, 99_000].map((units) => [{ name: 'units', units }]);
+  expect(identityText({ name: 'truth', left: left!, right: right!, difference: 1_000 })).toBe(
+    '100,000 units ≠ 99,000 units   (off by 1,000)',
+  );
+  const done = { saleId: 'x', state: 'done', generation: 1_000, tookMs: 1, losses: [] } as const;
+  expect(
+    recoveryText({ ...done, loadedBuyers: 20_000, salvagedOrders: 3_000, rejectedOrders: 1_000 }),
+  ).toContain(
+    'generation 1,000 in 0.0 s. Buyers loaded: 20,000; orders saved from the logs: 3,000, of which Postgres rejected 1,000.',
+  );
+  const erasure = { saleId: 'x', orders: 2_000, pseudonym: 'erased-07' };
+  expect(erasureText({ erased: [erasure], waiting: [] })).toContain(' 2,000 ');
 });
 
 test('the state of a sale includes other reasons why buyers can’t buy', () => {
