@@ -1,6 +1,11 @@
 /** Commands for buyers. */
 import { Option } from 'commander';
-import { type ErasureReport, type ErasureWish, parseErasure } from '../operations/buyer-operations.ts';
+import {
+  type Erasure,
+  type ErasureReport,
+  type ErasureWish,
+  parseErasure,
+} from '../operations/buyer-operations.ts';
 import { MAX_PAGE_ORDERS } from '../operations/order-list.ts';
 import type { OrderOperations } from '../operations/order-operations.ts';
 import { AUTHOR_OPTIONS, authorOf } from './command/author.ts';
@@ -9,7 +14,8 @@ import { confirmation, YES_OPTION } from './command/confirm.ts';
 import { namingFlags } from './command/flags.ts';
 import { withOperations } from './command/open-operations.ts';
 import { EXIT_OK } from './terminal/explain.ts';
-import { columns, number, plural, print, printJson } from './terminal/output.ts';
+import { note, number, plural, print, printJson } from './terminal/output.ts';
+import { type Column, printTable } from './terminal/table.ts';
 
 const eraseBuyer: CommandSpec = {
   name: 'erase <id>',
@@ -54,7 +60,7 @@ const eraseBuyer: CommandSpec = {
       return buyers.erase(wish, author);
     });
     if (json) printJson(report);
-    else print(reportText(report));
+    else printReport(report);
     return EXIT_OK;
   },
 };
@@ -91,20 +97,34 @@ const FLAGS = { buyerId: '<id>', saleId: '--sale' } as const;
 
 const STATES = {
   erased: 'erased',
-  closed: 'waits until the sale is closed; --running does it now',
-  rebuilt: 'waits for sync, which rebuilds the sale',
+  closed: 'waits until the sale is closed',
+  rebuilt: 'waits until sync rebuilds the sale',
 } as const;
 
-export function reportText({ erased, waiting }: ErasureReport): string {
-  const rows = [
+interface ErasureRow extends Erasure {
+  readonly state: (typeof STATES)[keyof typeof STATES];
+}
+
+export const ERASURE_COLUMNS: readonly Column<ErasureRow>[] = [
+  { head: 'sale', of: ({ saleId }) => saleId },
+  { head: 'orders', of: ({ orders }) => number(orders), align: 'right', spare: 1 },
+  { head: 'pseudonym', of: ({ pseudonym }) => pseudonym },
+  { head: 'state', of: ({ state }) => state },
+];
+
+export function erasureRows({ erased, waiting }: ErasureReport): ErasureRow[] {
+  return [
     ...erased.map((each) => ({ ...each, state: STATES.erased })),
     ...waiting.map((each) => ({ ...each, state: STATES[each.until] })),
-  ].map(({ saleId, orders, pseudonym, state }) => [saleId, number(orders), pseudonym, state]);
-  if (rows.length === 0) return 'No sale knows this buyer.';
-  return columns(rows, {
-    head: ['sale', 'orders', 'pseudonym', 'state'],
-    align: ['left', 'right', 'left', 'left'],
-  });
+  ];
+}
+
+function printReport(report: ErasureReport): void {
+  const rows = erasureRows(report);
+  if (rows.length === 0) print('No sale knows this buyer.');
+  else printTable(ERASURE_COLUMNS, rows);
+  if (report.waiting.some(({ until }) => until === 'closed'))
+    note('To replace it now in sales that are not closed, add --running.');
 }
 
 export const BUYER_COMMANDS = [eraseBuyer];

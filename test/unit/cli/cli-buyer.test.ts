@@ -1,24 +1,36 @@
 import { expect, test } from 'vitest';
-import { reportText } from '../../../src/cli/buyer.ts';
+import { ERASURE_COLUMNS, erasureRows } from '../../../src/cli/buyer.ts';
+import { Table } from '../../../src/cli/terminal/table.ts';
+import { answeringNode } from '../../support/cli/answering-node.ts';
+import { callCli } from '../../support/cli/cli.ts';
 
-const erasure = (saleId: string) => ({ saleId, orders: 2, pseudonym: 'erased-07' });
+const erasure = (saleId: string) => ({ saleId, orders: 2, pseudonym: 'erased-5f0c2b9a7d41e836' });
 
 test('a report of an erasure says for each sale how far it is', () => {
-  const text = reportText({
+  const rows = erasureRows({
     erased: [erasure('first')],
     waiting: [
       { ...erasure('second'), until: 'closed' },
       { ...erasure('third'), until: 'rebuilt' },
     ],
   });
+  const text = new Table(ERASURE_COLUMNS, 80).page(rows);
+  for (const line of text.split('\n')) expect(line.length).toBeLessThanOrEqual(80);
   expect(text.split('\n').map((line) => line.replaceAll(/ +/g, ' '))).toEqual([
     'sale orders pseudonym state',
-    'first 2 erased-07 erased',
-    'second 2 erased-07 waits until the sale is closed; --running does it now',
-    'third 2 erased-07 waits for sync, which rebuilds the sale',
+    'first 2 erased-5f0c2b9a7d41e836 erased',
+    'second 2 erased-5f0c2b9a7d41e836 waits until the sale is closed',
+    'third 2 erased-5f0c2b9a7d41e836 waits until sync rebuilds the sale',
   ]);
 });
 
-test('an erasure of a buyer whom no sale knows', () => {
-  expect(reportText({ erased: [], waiting: [] })).toBe('No sale knows this buyer.');
+test('the command says if no sale knows the buyer, and how an id is replaced in a sale that is not closed', async () => {
+  let answer: object = { erased: [], waiting: [] };
+  const env = await answeringNode(() => answer);
+  const erase = () => callCli(['buyer', 'erase', 'bob', '--yes'], { env });
+  expect(await erase()).toMatchObject({ exitCode: 0, stdout: 'No sale knows this buyer.\n', stderr: '' });
+  answer = { erased: [erasure('first')], waiting: [] };
+  expect((await erase()).stderr).toBe('');
+  answer = { erased: [], waiting: [{ ...erasure('second'), until: 'closed' }] };
+  expect((await erase()).stderr).toBe('To replace it now in sales that are not closed, add --running.\n');
 });

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { reportText as erasureText } from '../../../src/cli/buyer.ts';
+import { ERASURE_COLUMNS, erasureRows } from '../../../src/cli/buyer.ts';
 import { expectDone } from '../../../src/cli/order/show-order.ts';
 import { recoveryText } from '../../../src/cli/recover.ts';
 import { saleInput } from '../../../src/cli/sale/create.ts';
@@ -259,7 +259,8 @@ test('numbers for people have separators', () => {
     'generation 1,000 in 0.0 s. Buyers loaded: 20,000; orders saved from the logs: 3,000, of which Postgres rejected 1,000.',
   );
   const erasure = { saleId: 'x', orders: 2_000, pseudonym: 'erased-07' };
-  expect(erasureText({ erased: [erasure], waiting: [] })).toContain(' 2,000 ');
+  const rows = erasureRows({ erased: [erasure], waiting: [] });
+  expect(new Table(ERASURE_COLUMNS, Infinity).page(rows)).toContain(' 2,000 ');
 });
 
 test('the state of a sale includes other reasons why buyers can’t buy', () => {
