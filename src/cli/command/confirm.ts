@@ -1,7 +1,7 @@
 /**
  * Asks before a command does what can't be undone. At a terminal it says what will happen, with the figures of this moment,
  * and goes on only after "y". Without a terminal nobody can be asked: the command does it only with `--yes`, or with another
- * flag that says as much.
+ * flag that says as much. What can't be done is refused before: nobody is asked, or told to add `--yes`, for nothing.
  */
 import { createInterface } from 'node:readline';
 import { Option } from 'commander';
@@ -13,17 +13,15 @@ export const YES_OPTION = new Option('--yes', "don't ask, although it can't be u
 
 /**
  * Asks, and returns if the answer is yes.
- * @param tell returns what will happen, a sentence each. None: nothing will, and nothing is asked. It is not called if
- * nobody is asked.
- * @throws StockadeError `declined`, Interrupted
+ * @param tell returns what will happen, a sentence each. None: nothing will, and nothing is asked. It is not called if a flag
+ * agrees.
+ * @throws StockadeError `declined`, Interrupted; NotConfirmed if nobody can be asked, and no flag agrees; what `tell` throws
  */
 export type Confirm = (tell: () => readonly string[] | Promise<readonly string[]>) => Promise<void>;
 
 /**
- * Call it as soon as the command line is checked, before anything is opened.
  * @param title what the command does: "close tickets"
  * @param saysSo another flag of the command line agrees already; a person is asked all the same
- * @throws NotConfirmed if nobody can be asked, and no flag agrees
  */
 export function confirmation(
   title: string,
@@ -31,15 +29,16 @@ export function confirmation(
   saysSo = false,
 ): Confirm {
   if (yes === true) return async () => {};
-  if (!process.stdin.isTTY || !process.stderr.isTTY) {
-    if (saysSo) return async () => {};
-    throw new NotConfirmed(
-      `nobody can be asked whether to ${title}, because there is no terminal. It can't be undone, so nothing was changed: add --yes to do it`,
-    );
-  }
+  const canAsk = process.stdin.isTTY && process.stderr.isTTY;
+  if (!canAsk && saysSo) return async () => {};
   return async (tell) => {
     const told = await tell();
     if (told.length === 0) return;
+    if (!canAsk) {
+      throw new NotConfirmed(
+        `nobody can be asked whether to ${title}, because there is no terminal. It can't be undone, so nothing was changed: add --yes to do it`,
+      );
+    }
     note(lines([`About to ${title}:`, ...told.map((line) => `  - ${line}`)]));
     const answer = await answerTo("This can't be undone. Go on? [y/N] ");
     if (!/^y(es)?$/i.test(answer.trim()))

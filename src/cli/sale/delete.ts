@@ -61,10 +61,13 @@ export const deleteSale: CommandSpec = {
     const { deleted, kept } = await withOperations({ config, log }, async ({ sales, orders }) => {
       const isDeleting = (await sales.deletion(saleId)).state === 'deleting';
       try {
-        if (!isDeleting) await confirm(async () => told(await sales.show(saleId), file));
         // While a sale is being deleted, nobody can read its orders. The command that began the deletion has exported them.
         const kept = isDeleting ? undefined : file;
-        if (kept !== undefined) await assertDeletable(sales, saleId, author);
+        if (!isDeleting) {
+          const found = await ordersToDelete(sales, saleId, author);
+          if (file === undefined && found > 0) throw new OrdersDiffer(saleId, found, 0);
+          await confirm(async () => told(await sales.show(saleId), found, file));
+        }
         if (kept !== file) note(`${saleId} is being deleted already: nothing is written to ${file}`);
         const exported =
           kept === undefined ? { orders: 0, isNew: false } : await exportTo(kept, sales, orders, saleId);
@@ -83,15 +86,19 @@ export const deleteSale: CommandSpec = {
   },
 };
 
-/** What will happen; empty if it will be refused. */
-function told({ archivedAt, committedOrders, title }: SaleStatus, file: string | undefined): string[] {
-  if (archivedAt === undefined || (file === undefined && committedOrders > 0)) return [];
+/** What will happen. @param orders of the sale, those that are not live too */
+function told(
+  { archivedAt, title, committedOrders }: SaleStatus,
+  orders: number,
+  file: string | undefined,
+): string[] {
   const sale = title === '' ? 'The sale' : `The sale ${JSON.stringify(title)}`;
   return [
     `${sale} and its ledger leave Postgres. It was archived at ${archivedAt}.`,
-    file === undefined
-      ? 'It is refused if the sale has any order.'
-      : `All its orders are deleted after they were written to ${file}: ${plural(committedOrders, 'live order')}, and those that were cancelled, have expired or were refunded.`,
+    orders === 0
+      ? 'It has no orders.'
+      : `${plural(orders, 'order')} ${orders === 1 ? 'is deleted after it was' : 'are deleted after they were'} written to ${file}: ` +
+        `${number(committedOrders)} live, ${number(orders - committedOrders)} cancelled, expired, refunded or rejected.`,
   ];
 }
 
@@ -99,15 +106,20 @@ function told({ archivedAt, committedOrders, title }: SaleStatus, file: string |
 const TOO_MANY_ORDERS = 999_999_999_999_999;
 
 /**
- * An export may take an hour, so what else would refuse the deletion is found out before: the role in Postgres may lack the right,
- * for example. A deletion that names another number of orders is refused last, and changes nothing.
+ * What else would refuse the deletion is found out before anybody is asked, and before an export that may take an hour: the sale may
+ * not be archived, or the role in Postgres may lack the right. A deletion that names another number of orders is refused last, and
+ * changes nothing.
+ * @returns how many orders the sale has
  * @throws as `DeleteOperations.delete`, except OrdersDiffer
  */
-async function assertDeletable(sales: DeleteOperations, saleId: string, author: Author): Promise<void> {
+async function ordersToDelete(sales: DeleteOperations, saleId: string, author: Author): Promise<number> {
   try {
     await sales.delete(saleId, TOO_MANY_ORDERS, author);
+    // Another command has begun to delete it just now. What follows finds that out.
+    return 0;
   } catch (error) {
-    if (!(error instanceof OrdersDiffer)) throw error;
+    if (error instanceof OrdersDiffer) return error.orders;
+    throw error;
   }
 }
 

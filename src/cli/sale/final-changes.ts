@@ -6,7 +6,7 @@ import { number, plural } from '../terminal/output.ts';
 export interface FinalChange {
   /** What is done to the sale: "close". */
   readonly verb: string;
-  /** What will happen; empty if nothing will. */
+  /** What will happen; empty if nothing will, or it will be refused. */
   tell(sale: SaleStatus): readonly string[];
 }
 
@@ -47,8 +47,8 @@ function toldOfArchiving({ state, archivedAt, segments, committedOrders }: SaleS
   ];
 }
 
-function toldOfLimit({ perBuyerLimit }: SaleStatus, wanted: number): string[] {
-  if (wanted <= perBuyerLimit) return [];
+function toldOfLimit({ state, perBuyerLimit }: SaleStatus, wanted: number): string[] {
+  if (state === 'closed' || wanted <= perBuyerLimit) return [];
   return [
     `A buyer may hold ${number(perBuyerLimit)} now, ${number(wanted)} after.`,
     'The limit is never lowered again, because buyers may hold as many units by then.',

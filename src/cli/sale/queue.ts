@@ -41,7 +41,9 @@ export const saleQueue: CommandSpec = {
       return withOperations({ config, log }, async ({ sales, queues }) => {
         const before = await sales.show(saleId);
         await confirm?.(async () =>
-          before.queue === undefined ? [] : toldOfTurningOff(await queues.showQueue(saleId)),
+          before.queue === undefined || before.state === 'closed'
+            ? []
+            : toldOfTurningOff(await queues.showQueue(saleId)),
         );
         return { before, after: await sales.change(saleId, change, author) };
       });

@@ -1,38 +1,71 @@
 /** Commands that do what can't be undone: they ask a person, and refuse where there is nobody to ask. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { answeringNode } from '../../support/cli/answering-node.ts';
 import { callCli } from '../../support/cli/cli.ts';
 import { hasTerminals, stockade, Terminal } from '../../support/cli/terminal.ts';
 import { RedisKeys } from '../../support/engine/redis-keys.ts';
 import { Shop } from '../../support/shop/shop.ts';
 
 const ORDER = '662207995405477814';
+/** A sale that sells, and a paid order. */
+const FOUND = {
+  ...{ id: 'tickets', title: '', state: 'open', stock: 5, remaining: 5, soldOut: false, segments: 1 },
+  ...{ perBuyerLimit: 2, committedOrders: 0, committedUnits: 0, generation: 1 },
+  ...{ orderId: ORDER, saleId: 'tickets', buyerId: 'ann', quantity: 1, status: 'paid' },
+};
+const LOWER = { field: 'perBuyerLimit', problem: 'must be at least 2' };
 /** Nothing listens there: a command that asks for anything fails otherwise. */
 const NOWHERE = { OPS_URL: 'http://127.0.0.1:1' };
 
 describe('without a terminal', () => {
-  test.each([
+  test.each<[command: string, what: string, found?: object]>([
     ['sale close tickets', 'close tickets'],
-    ['sale archive tickets', 'archive tickets'],
-    ['sale delete tickets', 'delete tickets'],
+    ['sale archive tickets', 'archive tickets', { state: 'closed' }],
+    ['sale delete tickets', 'delete tickets', { state: 'closed', archivedAt: 'T' }],
     ['sale edit tickets --per-buyer-limit 3', 'raise the limit per buyer of tickets'],
-    [`order cancel ${ORDER}`, `cancel order ${ORDER}`],
+    [`order cancel ${ORDER}`, `cancel order ${ORDER}`, { status: 'unpaid' }],
     [`order redeem ${ORDER}`, `redeem order ${ORDER}`],
     [`order refund ${ORDER}`, `refund order ${ORDER}`],
     ['buyer erase ann', 'erase ann'],
     ['recover tickets', 'rebuild tickets from Postgres'],
-  ])('%s needs --yes', async (command, what) => {
-    const refused = await callCli([...command.split(' '), '--json'], { env: NOWHERE });
+  ])('%s needs --yes', async (command, what, found = {}) => {
+    const changes: string[] = [];
+    const env = await answeringNode((method, { pathname }) => {
+      if (method === 'GET')
+        return pathname.endsWith('/deletion') ? { state: 'none' } : { ...FOUND, ...found };
+      // A deletion that names a wrong number of orders changes nothing.
+      if (method === 'DELETE') return [409, { code: 'orders_differ', title: 'Other orders', orders: 0 }];
+      changes.push(`${method} ${pathname}`);
+      return FOUND;
+    });
+    const refused = await callCli([...command.split(' '), '--json'], { env });
     expect(refused.exitCode).toBe(2);
     expect(refused.stderr).toBe(
       `error: nobody can be asked whether to ${what}, because there is no terminal. It can't be undone, so nothing was changed: add --yes to do it\n`,
     );
     expect(JSON.parse(refused.stdout).error.code).toBe('not_confirmed');
+    expect(changes).toEqual([]);
 
     const tried = await callCli([...command.split(' '), '--yes', '--json'], { env: NOWHERE });
     expect({ exitCode: tried.exitCode, code: JSON.parse(tried.stdout).error.code }).toEqual({
       exitCode: 1,
       code: 'no_node',
     });
+  });
+
+  test('what can’t be done is refused by the node, and nobody is told to add --yes', async () => {
+    const refusals: Record<string, readonly [number, object]> = {
+      PATCH: [400, { code: 'invalid_request', title: 'Not valid', faults: [LOWER] }],
+      DELETE: [409, { code: 'orders_differ', title: 'Other orders', orders: 1_234 }],
+    };
+    const env = await answeringNode((method, { pathname }) =>
+      pathname.endsWith('/deletion') ? { state: 'none' } : (refusals[method] ?? FOUND),
+    );
+    const lowered = await callCli('sale edit tickets --per-buyer-limit 1'.split(' '), { env });
+    expect(lowered).toMatchObject({ exitCode: 2, stderr: 'error: --per-buyer-limit must be at least 2\n' });
+    const deleted = await callCli('sale delete tickets'.split(' '), { env });
+    expect(deleted.exitCode).toBe(1);
+    expect(deleted.stderr).toContain('sale tickets has 1234 orders: export them, and then delete it');
   });
 
   test.each([

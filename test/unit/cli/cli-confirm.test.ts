@@ -30,6 +30,9 @@ describe('a sale', () => {
     const raise = (to: number) => finalChange({ action: 'edit', perBuyerLimit: to })!.tell(sale);
     expect(raise(3)[0]).toBe('A buyer may hold 2 now, 3 after.');
     expect(raise(2)).toEqual([]);
+    expect(raise(1)).toEqual([]);
+    const closed = { ...sale, state: 'closed' } as const;
+    expect(finalChange({ action: 'edit', perBuyerLimit: 3 })!.tell(closed)).toEqual([]);
   });
 
   test.each([
