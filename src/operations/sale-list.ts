@@ -20,6 +20,8 @@ export interface SaleStatus extends SaleJson {
   /** Live orders in Postgres, and their units: those that are not cancelled, expired, refunded or rejected. */
   readonly committedOrders: number;
   readonly committedUnits: number;
+  /** Buyers of this sale who are to be erased, and are not yet; `undefined`: none. */
+  readonly waitingErasures?: number | undefined;
 }
 
 /** Sales in a page, unless the query asks for fewer or more. */

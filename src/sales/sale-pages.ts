@@ -10,6 +10,8 @@ import { decodeSale, type RawSale, type SaleRow } from './sale-rows.ts';
 export interface SummedSale extends SaleRow {
   /** Units that operators have added since the creation, minus those that they have withdrawn. */
   readonly movedUnits: number;
+  /** Erasures of buyers that were asked for, and are not done yet. */
+  readonly waitingErasures: number;
 }
 
 export interface SalePageQuery {
@@ -26,12 +28,14 @@ export interface SalePageQuery {
 
 interface SummedRow extends RawSale {
   moved: string;
+  erasing: string;
   /** Microseconds. */
   created: string;
 }
 
 const COLUMNS = `s.*, (extract(epoch FROM s.created_at) * 1000000)::bigint AS created,
-  (SELECT coalesce(sum(m.units), 0) FROM stock_movements m WHERE m.sale_id = s.id) AS moved`;
+  (SELECT coalesce(sum(m.units), 0) FROM stock_movements m WHERE m.sale_id = s.id) AS moved,
+  (SELECT count(*) FROM erasures e WHERE e.sale_id = s.id) AS erasing`;
 
 /** @throws UnknownSale */
 export async function readSummedSale(db: Database, saleId: string): Promise<SummedSale> {
@@ -90,5 +94,5 @@ export async function readSalePage(
 }
 
 function decode(row: SummedRow): SummedSale {
-  return { ...decodeSale(row), movedUnits: Number(row.moved) };
+  return { ...decodeSale(row), movedUnits: Number(row.moved), waitingErasures: Number(row.erasing) };
 }

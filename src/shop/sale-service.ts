@@ -223,7 +223,7 @@ export class SaleService implements SaleOperations {
   }
 
   /** By the first equation of verify, the units in live orders are those that the sale has had, less its stock. */
-  async #status({ movedUnits, liveOrders, ...row }: SummedSale): Promise<SaleStatus> {
+  async #status({ movedUnits, waitingErasures, liveOrders, ...row }: SummedSale): Promise<SaleStatus> {
     const { sale, state, generation, stock, archivedAt } = row;
     const remaining = archivedAt
       ? stock
@@ -238,6 +238,7 @@ export class SaleService implements SaleOperations {
       movedUnits,
       committedOrders: liveOrders ?? (await countLiveOrders(this.#db, sale.id)),
       committedUnits: sale.stock + movedUnits - stock,
+      ...(waitingErasures > 0 && { waitingErasures }),
     };
   }
 }

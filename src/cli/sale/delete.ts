@@ -88,7 +88,7 @@ export const deleteSale: CommandSpec = {
 
 /** What will happen. @param orders of the sale, those that are not live too */
 function told(
-  { archivedAt, title, committedOrders }: SaleStatus,
+  { archivedAt, title, committedOrders, waitingErasures = 0 }: SaleStatus,
   orders: number,
   file: string | undefined,
 ): string[] {
@@ -99,6 +99,9 @@ function told(
       ? 'It has no orders.'
       : `${plural(orders, 'order')} ${orders === 1 ? 'is deleted after it was' : 'are deleted after they were'} written to ${file}: ` +
         `${number(committedOrders)} live, ${number(orders - committedOrders)} cancelled, expired, refunded or rejected.`,
+    ...(orders > 0 && waitingErasures > 0
+      ? [`Still to be erased: ${plural(waitingErasures, 'buyer')}. The file has the ids, not pseudonyms.`]
+      : []),
   ];
 }
 

@@ -27,13 +27,17 @@ export function finalChange(change: SaleChange): FinalChange | undefined {
   }
 }
 
-function toldOfClosing({ state, remaining, committedOrders, committedUnits }: SaleStatus): string[] {
+function toldOfClosing(sale: SaleStatus): string[] {
+  const { state, remaining, committedOrders, committedUnits, waitingErasures = 0 } = sale;
   if (state === 'closed') return [];
   return [
     remaining === undefined
       ? 'The units that are left are not sold any more. How many they are is not known now.'
       : `Left: ${plural(remaining, 'unit')}, not sold any more. Buyers are told that the sale has ended.`,
     `Sold: ${plural(committedUnits, 'unit')} in ${plural(committedOrders, 'order')}. Orders stay as they are, and can be paid, cancelled and refunded.`,
+    ...(waitingErasures > 0
+      ? [`To be erased: ${plural(waitingErasures, 'buyer')}. That is done once the sale is closed.`]
+      : []),
     'A closed sale never sells again. To stop a sale for a while, pause it.',
   ];
 }

@@ -132,6 +132,8 @@ export type Sale = {
   readonly movedUnits: number;
   readonly committedOrders: number;
   readonly committedUnits: number;
+  /** How many buyers of this sale are to be erased, and are not yet. Missing: none */
+  readonly waitingErasures?: number | undefined;
 };
 
 export type QueueStatus = {

@@ -348,6 +348,7 @@ describe('a sale that is not closed', () => {
     const { id } = await soldSale();
     const { waiting } = await erase();
     expect(waiting).toMatchObject([{ saleId: id, orders: 1, until: 'closed' }]);
+    expect(await shop.service.show(id)).toMatchObject({ waitingErasures: 1 });
     // As a process would: without the lock, sync may take the frozen segments for a broken rebuild, and be faster.
     await ifFreeToRebuild(shop.locks, id, () => rebuildSale(shop.db, shop.backend, id));
     expect(await till.buy(id, ANNA, { key: `${ANNA}-1` })).toMatchObject({ code: 'committed' });

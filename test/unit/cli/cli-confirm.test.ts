@@ -18,6 +18,13 @@ describe('a sale', () => {
     expect(close.tell({ ...sale, state: 'closed' })).toEqual([]);
   });
 
+  test('in which buyers wait to be erased is closed, and they are erased', () => {
+    const told = (waitingErasures?: number) =>
+      finalChange({ action: 'close' })!.tell({ ...sale, waitingErasures });
+    expect(told(2)).toContain('To be erased: 2 buyers. That is done once the sale is closed.');
+    expect(told().join()).not.toContain('erased');
+  });
+
   test('is archived only when it is closed', () => {
     const archive = finalChange({ action: 'archive' })!;
     expect(archive.tell(sale)).toEqual([]);

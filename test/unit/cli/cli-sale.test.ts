@@ -342,3 +342,8 @@ test('commands for others are written as this program was started', () => {
   expect(at('/srv/shop/dist/cli/main.js', { PATH: '/usr/bin' })).toBe('node dist/cli/main.js');
   expect(at('/opt/my clone/dist/cli/main.js')).toBe("node '/opt/my clone/dist/cli/main.js'");
 });
+
+test('a sheet says how many buyers are still to be erased', () => {
+  expect(saleSheet({ ...sale, waitingErasures: 1 })).toMatch(/^to be erased +1 buyer$/m);
+  expect(saleSheet(sale)).not.toContain('erased');
+});
