@@ -72,7 +72,7 @@ async function told(
   return [
     saleId === undefined
       ? 'In every sale that knows this buyer, a pseudonym takes the place of the id.'
-      : `${await ordersText(orders, saleId, buyerId)} get a pseudonym in the place of the id.`,
+      : `A pseudonym takes the place of the id in ${await ordersText(orders, saleId, buyerId)}.`,
     'The buyer can no longer see, pay or cancel these orders.',
     ...(running
       ? [
@@ -90,7 +90,7 @@ async function ordersText(
 ): Promise<string> {
   const page = await orders.listOrders(saleId, { buyerId, limit: MAX_PAGE_ORDERS });
   const counted = `${plural(page.orders.length, 'order')} of ${saleId}`;
-  return page.next === undefined ? counted : `More than ${counted}`;
+  return page.next === undefined ? counted : `more than ${counted}`;
 }
 
 const FLAGS = { buyerId: '<id>', saleId: '--sale' } as const;

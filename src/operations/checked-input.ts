@@ -70,6 +70,24 @@ export const queryTime = z.preprocess(
   time,
 );
 
+interface Times {
+  /** ISO 8601, or milliseconds since the Unix epoch. */
+  readonly since?: string | number | undefined;
+  readonly until?: string | number | undefined;
+}
+
+/** For `refine` of a query. Times that were mixed up would find nothing, as if there were nothing. */
+export const isInOrder = ({ since, until }: Times) =>
+  since === undefined || until === undefined || new Date(since) < new Date(until);
+
+export const MIXED_UP = {
+  path: ['until'],
+  error: ({ input }: { readonly input?: unknown }) => {
+    const { since, until } = input as { since: string | number; until: string | number };
+    return `must be after \`since\`, which is ${new Date(since).toISOString()}; it is ${new Date(until).toISOString()}`;
+  },
+};
+
 const MAX_ROW_ID = 2n ** 63n - 1n;
 
 /** Whether the text may be the id of a row that Postgres has numbered. */

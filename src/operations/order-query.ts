@@ -6,6 +6,8 @@ import { NOTE_FIELDS } from '../engine/sale/order-note.ts';
 import { urlQuery } from '../lib/url-query.ts';
 import {
   checkedInput,
+  isInOrder,
+  MIXED_UP,
   PAGE_WORDS,
   type PageQuery,
   pageFields,
@@ -38,12 +40,6 @@ const filter = {
     .optional(),
   reference: NOTE_FIELDS.reference.optional(),
 };
-
-/** Times that were mixed up would find no orders, as if there were none. */
-const isInOrder = ({ since, until }: { since?: number | undefined; until?: number | undefined }) =>
-  since === undefined || until === undefined || since < until;
-
-const MIXED_UP = { path: ['until'], error: 'must be after `since`' };
 
 const query = z
   .strictObject({

@@ -4,7 +4,7 @@ import type { SaleState } from '../engine/contract.ts';
 import { SALE_ID_PATTERN } from '../engine/limits.ts';
 import type { SaleJson } from '../engine/sale/sale-json.ts';
 import { urlQuery } from '../lib/url-query.ts';
-import { checkedInput, pageLimit, queryTime } from './checked-input.ts';
+import { checkedInput, isInOrder, MIXED_UP, pageLimit, queryTime } from './checked-input.ts';
 
 /** A sale's settings, and how far it has sold. */
 export interface SaleStatus extends SaleJson {
@@ -69,10 +69,9 @@ export const saleQueryFields = {
     .optional(),
 };
 
-const query = z.strictObject({
-  ...saleQueryFields,
-  limit: pageLimit(1, MAX_PAGE_SALES).optional(),
-});
+const query = z
+  .strictObject({ ...saleQueryFields, limit: pageLimit(1, MAX_PAGE_SALES).optional() })
+  .refine(isInOrder, MIXED_UP);
 
 /** @param input names with values; an undefined value is missing. @throws InvalidInput with all faults at once */
 export function parseSaleQuery(input: object): SaleQuery {

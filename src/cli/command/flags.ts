@@ -19,8 +19,12 @@ export function withFlags(
 ): InvalidInput {
   const renamed = faults.map(({ field, problem }) => ({
     field: flagOf(field),
-    // A problem may name another field: "must be after startsAt".
-    problem: problem.replaceAll(/\b[a-z]+[A-Z]\w*/g, flagOf),
+    // A problem may name another field: "must be after startsAt", "must be after `since`".
+    problem: problem.replaceAll(/`([a-z]\w*)`|\b[a-z]+[A-Z]\w*/g, (text, quoted) => {
+      const name = quoted ?? text;
+      const flag = flagOf(name);
+      return flag === name ? text : flag;
+    }),
   }));
   return new InvalidInput(message, renamed);
 }

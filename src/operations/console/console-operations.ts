@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { StockadeError } from '../../engine/errors.ts';
 import { SALE_ID_PATTERN } from '../../engine/limits.ts';
-import { checkedInput, pageLimit } from '../checked-input.ts';
+import { checkedInput, isInOrder, MIXED_UP, pageLimit } from '../checked-input.ts';
 import { type SaleQuery, type SaleStatus, saleQueryFields } from '../sale-list.ts';
 
 /** Consoles that one node serves at a time. */
@@ -139,11 +139,13 @@ export class TooManyConsoles extends StockadeError {
   }
 }
 
-const query = z.strictObject({
-  ...saleQueryFields,
-  limit: pageLimit(0, MAX_SHOWN_SALES).default(DEFAULT_SHOWN_SALES),
-  saleId: z.string().regex(SALE_ID_PATTERN, { error: 'must be the id of a sale' }).optional(),
-});
+const query = z
+  .strictObject({
+    ...saleQueryFields,
+    limit: pageLimit(0, MAX_SHOWN_SALES).default(DEFAULT_SHOWN_SALES),
+    saleId: z.string().regex(SALE_ID_PATTERN, { error: 'must be the id of a sale' }).optional(),
+  })
+  .refine(isInOrder, MIXED_UP);
 
 /** @param input names with values; an undefined value is missing. @throws InvalidInput with all faults at once */
 export function parseConsoleQuery(input: object): ConsoleQuery {

@@ -133,7 +133,7 @@ describe.runIf(hasTerminals)('at a terminal', () => {
     expect(recover.shown).toContain('All 2 segments are frozen');
     expect(recover.shown).toContain('generation 1 becomes 2.');
     expect((await answered(`buyer erase ann --sale ${id} --running`, 'n\r')).shown).toContain(
-      `  - 0 orders of ${id} get a pseudonym`,
+      `  - A pseudonym takes the place of the id in 0 orders of ${id}.`,
     );
     const adopt = await answered('recover --adopt', 'n\r');
     expect(adopt.shown).toContain(`KEY_PREFIX ${env.KEY_PREFIX}`);

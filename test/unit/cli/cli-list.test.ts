@@ -57,3 +57,21 @@ test('if a page can’t be read, the JSON tells only that', async () => {
   expect([exitCode, stderr]).toEqual([1, expect.stringContaining('error: It failed')]);
   expect(JSON.parse(stdout)).toEqual({ error: { code: 'internal', message: 'It failed' } });
 });
+
+test.each(['sale list', 'order list jazz', 'order export jazz'])(
+  '%s refuses times that are mixed up, and names them as flags',
+  async (command) => {
+    const given = [
+      ...command.split(' '),
+      '--since',
+      '2026-12-01T00:00:00Z',
+      '--until',
+      '2026-11-01T00:00:00Z',
+    ];
+    expect(await callCli(given)).toMatchObject({
+      exitCode: 2,
+      stderr:
+        'error: --until must be after --since, which is 2026-12-01T00:00:00.000Z; it is 2026-11-01T00:00:00.000Z\n',
+    });
+  },
+);
