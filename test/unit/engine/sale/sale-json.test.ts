@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { InvalidInput } from '../../../../src/engine/errors.ts';
 import { parseNewSale, parseSale, saleToJson } from '../../../../src/engine/sale/sale-json.ts';
 
+const TIME_FORM = 'must be a time in ISO 8601 with zone, such as 2026-11-27T20:00:00+01:00';
 const NOW = Date.UTC(2026, 10, 27, 12);
 const parse = (fields: object) => parseNewSale({ id: 'tickets', stock: 10, ...fields }, NOW);
 
@@ -79,14 +80,30 @@ describe('is refused', () => {
     [{ stock: 0 }, 'stock: must be at least 1'],
     [{ stock: 2_147_483_649 }, 'stock: must be at most 2147483648'],
     [{ stock: 1.5 }, 'stock: must be a whole number from 1 to 2147483648'],
+    [{ startsAt: 5 }, `startsAt: ${TIME_FORM}`],
+    [{ startsAt: 'soon' }, `startsAt: ${TIME_FORM}; "soon" is none`],
+    [{ startsAt: 'x'.repeat(99) }, `startsAt: ${TIME_FORM}; "${'x'.repeat(40)}…" is none`],
     [
-      { startsAt: 'soon' },
-      'startsAt: must be a time in ISO 8601 with zone, such as 2026-11-27T20:00:00+01:00',
+      { endsAt: '2026-11-27T20:00' },
+      `endsAt: ${TIME_FORM}; "2026-11-27T20:00" has no zone: add Z for UTC, or an offset such as +01:00`,
     ],
-    [
-      { endsAt: '2026-11-27T20:00:00' },
-      'endsAt: must be a time in ISO 8601 with zone, such as 2026-11-27T20:00:00+01:00',
-    ],
+    ...[
+      ['2026-02-30T10:00:00Z', 'names a day that does not exist'],
+      ['2026-13-01T10:00:00Z', 'names a day that does not exist'],
+      ['2026-11-29Z', 'has no time of day'],
+      [
+        '2026-11-31',
+        'names a day that does not exist, has no time of day, has no zone: add Z for UTC, or an offset such as +01:00',
+      ],
+      ['2026-11-29T24:00:00Z', 'names a time of day that does not exist'],
+      ['2026-11-29 10:00Z', 'has no T before the time of day'],
+      ['2026-11-29T10:00+0100', 'has no zone in the form Z or +01:00'],
+      ['2026-11-29T10:00 CET', 'has no zone in the form Z or +01:00'],
+      ['29.11.2026', 'is none'],
+    ].map(([text, fault]): [object, string] => [
+      { startsAt: text },
+      `startsAt: ${TIME_FORM}; "${text}" ${fault}`,
+    ]),
     [{ startsAt: '0000-12-31T23:59:59.999Z' }, 'startsAt: must be in the years 1 to 9999, in UTC'],
     [{ startsAt: '0001-01-01T00:00:00+00:01' }, 'startsAt: must be in the years 1 to 9999, in UTC'],
     [{ endsAt: '9999-12-31T23:59:59-00:01' }, 'endsAt: must be in the years 1 to 9999, in UTC'],
