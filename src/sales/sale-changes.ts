@@ -10,6 +10,7 @@ import { MAX_STOCK } from '../engine/limits.ts';
 import type { Author } from '../engine/sale/author.ts';
 import { QUEUE_DEFAULTS } from '../engine/sale/queue-json.ts';
 import { EDITS, type SaleChange, type SaleEdit } from '../engine/sale/sale-change.ts';
+import { type Price, priceFaults } from '../engine/sale/sale-json.ts';
 import { WrongState } from '../operations/sale-operations.ts';
 import { transactionInTime } from '../postgres/changes/transaction-in-time.ts';
 import type { Database } from '../postgres/database.ts';
@@ -195,6 +196,7 @@ async function edit(trx: Knex.Transaction, { sale, state }: SaleRow, change: Sal
     (name) => change[name] !== undefined && !isDeepStrictEqual(change[name], sale[name] ?? null),
   );
   if (edited.length === 0) return undefined;
+  refuseHalfPrice(sale, change, edited);
   if (edited.includes('perBuyerLimit'))
     await refuseBesideOlderNodes(trx, 'would not load all orders of a sale whose limit was raised');
   const value = (name: keyof SaleEdit) =>
@@ -207,6 +209,22 @@ async function edit(trx: Knex.Transaction, { sale, state }: SaleRow, change: Sal
     Object.fromEntries(edited.map((name) => [name, values[name] ?? null]));
   return { action: 'edit', detail: { from: onlyEdited(sale), to: onlyEdited(change) } };
 }
+
+/**
+ * What an edit sets must have its other half. A sale of an older version may lack it: its other fields can be edited. A currency may
+ * stay when its amounts are removed.
+ */
+function refuseHalfPrice(sale: Sale, change: SaleEdit, edited: readonly (keyof SaleEdit)[]): void {
+  const after = (name: keyof Price) =>
+    change[name] === undefined ? sale[name] : (change[name] ?? undefined);
+  const price = Object.fromEntries(PRICE.map((name) => [name, after(name)])) as Partial<Price>;
+  const faults = priceFaults(price).filter(
+    ({ field }) => edited.includes(field) || (field !== 'currency' && edited.includes('currency')),
+  );
+  if (faults.length > 0) throw new InvalidInput('the change is not valid', faults);
+}
+
+const PRICE = ['priceMinor', 'faceValueMinor', 'currency'] as const satisfies readonly (keyof Price)[];
 
 /** Only records the request: the next generation is built with that number. */
 async function resize(trx: Knex.Transaction, { sale, state }: SaleRow, to: number): Promise<Noted> {

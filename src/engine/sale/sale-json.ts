@@ -65,6 +65,8 @@ const schema = z.strictObject(
   { error: ({ code }) => (code === 'invalid_type' ? 'must be a JSON object' : undefined) },
 );
 
+export type Price = Pick<Sale, 'priceMinor' | 'faceValueMinor' | 'currency'>;
+
 export interface NewSale {
   readonly sale: Sale;
   /** Why the sale is created; `''`: no reason was given. */
@@ -86,12 +88,24 @@ export function parseNewSale(input: unknown, now = Date.now()): NewSale {
     const { queue } = parsed.data;
     for (const field of settingsWithoutQueue(parsed.data, changedQueue(undefined, parsed.data)))
       faults.push({ field, problem: `needs \`queue\` fifo or draw; it is ${queue ?? 'off'}` });
+    faults.push(...priceFaults(parsed.data));
     if (faults.length === 0) {
       const { reason, ...data } = parsed.data;
       return { sale: complete(data, startsAt), reason };
     }
   }
   throw new InvalidInput('the sale is not valid', faults);
+}
+
+/** An amount of minor units says nothing without its currency, and a currency alone is no price. */
+export function priceFaults({
+  currency,
+  ...amounts
+}: Partial<Price>): { field: keyof Price; problem: string }[] {
+  const given = (['priceMinor', 'faceValueMinor'] as const).filter((field) => amounts[field] !== undefined);
+  if (currency === undefined)
+    return given.map((field) => ({ field, problem: 'needs a `currency`, such as EUR' }));
+  return given.length > 0 ? [] : [{ field: 'currency', problem: 'needs `priceMinor` or `faceValueMinor`' }];
 }
 
 /** The sale alone. @throws as `parseNewSale` */

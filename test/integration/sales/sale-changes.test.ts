@@ -31,6 +31,8 @@ import { cutOffAt } from '../../support/shop/cut-off.ts';
 import { buyers, Shop } from '../../support/shop/shop.ts';
 import { query } from '../../support/shop/truth.ts';
 
+const PRICE = { priceMinor: 100, currency: 'EUR' };
+
 let shop: Shop;
 
 afterEach(() => shop[Symbol.asyncDispose]());
@@ -208,30 +210,65 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
     await expectVerified(sale.id);
   });
 
+  test('an edit may not leave an amount without a currency, or set a currency alone', async () => {
+    const half = await shop.sell({ stock: 1 });
+    const edit = (id: string, change: object) =>
+      shop.service.change(id, { action: 'edit', ...change }, BY).then(
+        () => 'done',
+        (error: InvalidInput) => error.faults.map(({ field, problem }) => `${field} ${problem}`).join(),
+      );
+    expect(await edit(half.id, { priceMinor: 1 })).toBe('priceMinor needs a `currency`, such as EUR');
+    expect(await edit(half.id, { currency: 'EUR' })).toBe('currency needs `priceMinor` or `faceValueMinor`');
+    // As an older version stored it.
+    await query(asAdmin(shop.databaseUrl), `UPDATE sales SET price_minor = 5 WHERE id = '${half.id}'`);
+    expect(await edit(half.id, { title: 'New' })).toBe('done');
+    expect(await edit(half.id, { title: 'Newer', priceMinor: 5 })).toBe('done');
+    expect(await edit(half.id, { currency: 'EUR' })).toBe('done');
+
+    const priced = await shop.sell({ stock: 1, ...PRICE });
+    expect(await edit(priced.id, { currency: null })).toBe('priceMinor needs a `currency`, such as EUR');
+    for (const change of [
+      ...[{ priceMinor: 200 }, { currency: 'CHF' }, { faceValueMinor: 1 }],
+      ...[
+        { faceValueMinor: null },
+        { priceMinor: null },
+        { priceMinor: 5 },
+        { priceMinor: null, currency: null },
+      ],
+    ])
+      expect(await edit(priced.id, change)).toBe('done');
+  });
+
   test('an edit is in the record, in the ledger with both values, and in the time to pay of later orders', async () => {
-    const sale = await shop.sell({ stock: 5, title: 'Old', priceMinor: 100, metadata: { a: 1 } });
+    const sale = await shop.sell({ stock: 5, title: 'Old', ...PRICE, metadata: { a: 1 } });
     await shop.startSync();
     const till = await shop.startEngine();
     expect(await till.buy(sale.id, 'ann')).toMatchObject({ code: 'committed' });
-    const edit = { title: 'New', priceMinor: null, currency: 'EUR', payWithinSeconds: 60 };
+    const edit = {
+      title: 'New',
+      priceMinor: null,
+      currency: 'CHF',
+      payWithinSeconds: 60,
+      faceValueMinor: 90,
+    };
     const metadata = { a: 2, hall: ['B', null] };
-    const change = { action: 'edit', ...edit, metadata, faceValueMinor: null } as const;
+    const change = { action: 'edit', ...edit, metadata } as const;
     const status = await shop.service.change(sale.id, change, BY);
-    expect(status).toMatchObject({ title: 'New', currency: 'EUR', payWithinSeconds: 60 });
+    expect(status).toMatchObject({ title: 'New', currency: 'CHF', payWithinSeconds: 60 });
     expect(status.metadata).toEqual(metadata);
     expect(status.priceMinor).toBeUndefined();
-    expect((await shop.backend.sales.read(sale.id))!.sale).toMatchObject({ title: 'New', currency: 'EUR' });
+    expect((await shop.backend.sales.read(sale.id))!.sale).toMatchObject({ title: 'New', currency: 'CHF' });
     expect(await shop.changesOf(sale.id)).toMatchObject([
       {
         action: 'edit',
         applied: true,
         detail: {
-          from: { title: 'Old', payWithinSeconds: null, priceMinor: 100, currency: null, metadata: { a: 1 } },
-          to: { title: 'New', payWithinSeconds: 60, priceMinor: null, currency: 'EUR', metadata },
+          from: { title: 'Old', payWithinSeconds: null, ...PRICE, faceValueMinor: null, metadata: { a: 1 } },
+          to: { ...edit, metadata },
         },
       },
     ]);
-    await shop.service.change(sale.id, { action: 'edit', title: 'New', currency: 'EUR', metadata }, BY);
+    await shop.service.change(sale.id, { action: 'edit', title: 'New', currency: 'CHF', metadata }, BY);
     expect(await shop.changesOf(sale.id)).toHaveLength(1);
     expect(await till.buy(sale.id, 'ben')).toMatchObject({ code: 'committed' });
     const expiries = await rows(
@@ -287,7 +324,7 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
 
   test('the initial settings of a sale without a creation entry are those before its edits', async () => {
     const sale = await shop.sell({ stock: 5, title: 'First' });
-    await shop.service.change(sale.id, { action: 'edit', title: 'Second', currency: 'EUR' }, BY);
+    await shop.service.change(sale.id, { action: 'edit', title: 'Second', ...PRICE }, BY);
     await shop.service.change(sale.id, { action: 'edit', title: 'Third' }, BY);
     await query(asAdmin(shop.databaseUrl), "DELETE FROM stock_movements WHERE action = 'create'");
     const [creation] = (await shop.service.ledger(sale.id)).ledger;
@@ -532,7 +569,7 @@ describe('a change whose process dies', () => {
     await expectVerified(sale.id);
   });
 
-  const EDIT = { action: 'edit', title: 'New', priceMinor: 300 } as const;
+  const EDIT = { action: 'edit', title: 'New', priceMinor: 300, currency: 'EUR' } as const;
   const recordOf = async (saleId: string) => (await shop.backend.sales.read(saleId))!.sale;
 
   test('an edit, before the record has it: the reconciler writes it', async () => {
