@@ -1,7 +1,7 @@
 import { Option } from 'commander';
 import { StockadeError } from '../engine/errors.ts';
 import { rest } from '../lib/rest.ts';
-import { MAX_PAGE_SALES, salePages } from '../operations/sale-list.ts';
+import { hasArchived, MAX_PAGE_SALES, salePages } from '../operations/sale-list.ts';
 import {
   type SaleOperations,
   UnknownSale,
@@ -78,8 +78,7 @@ const NONE = 'There are no sales.';
 
 /** Nobody shall believe that all sales that ever were are ok. */
 async function noteArchived(sales: SaleOperations): Promise<void> {
-  const { sales: archived } = await sales.list({ archived: 'only', limit: 1 });
-  if (archived.length > 0)
+  if (await hasArchived((query) => sales.list(query)))
     note(
       `Archived sales are not among them: \`${invokedAs()} verify <sale>\` verifies one, and \`${invokedAs()} sale list --archived only\` names them.`,
     );

@@ -106,3 +106,8 @@ export async function* salePages(
     yield page;
   }
 }
+
+/** Whether there is any archived sale: a list leaves them out by default. */
+export async function hasArchived(list: (query: SaleQuery) => Promise<SalePage>): Promise<boolean> {
+  return (await list({ archived: 'only', limit: 1 })).sales.length > 0;
+}

@@ -131,7 +131,7 @@ export async function* writeOrders(
   orders: OrderOperations,
   { saleId, committedOrders, wanted, format }: WantedExport,
   out: Writable,
-  signal = NEVER,
+  signal: AbortSignal = NEVER,
 ): AsyncGenerator<ExportPiece> {
   // On the terminal to which the orders go, the bar would be drawn among them.
   const isAmongOrders = out === process.stdout && process.stdout.isTTY;

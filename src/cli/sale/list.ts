@@ -2,13 +2,14 @@ import { Option } from 'commander';
 import {
   ARCHIVED_FILTERS,
   DEFAULT_PAGE_SALES,
+  hasArchived,
   MAX_PAGE_SALES,
   parseSaleQuery,
   SALE_STATES,
   type SalePage,
   salePages,
 } from '../../operations/sale-list.ts';
-import type { SaleStatus } from '../../operations/sale-operations.ts';
+import type { SaleOperations, SaleStatus } from '../../operations/sale-operations.ts';
 import { type CommandSpec, QUIET, SALE_SETTINGS } from '../command/command.ts';
 import { namingFlags } from '../command/flags.ts';
 import { withOperations } from '../command/open-operations.ts';
@@ -49,28 +50,32 @@ export const listSales: CommandSpec = {
     const isAll = all === true;
     const found: SaleStatus[] = [];
     const table = new Table(SALE_COLUMNS);
-    let isEmpty = true;
+    let none: string | undefined;
     await withOperations({ config, log }, async ({ sales }) => {
       for await (const page of salePages((wanted) => sales.list(wanted), query)) {
-        if (page.sales.length > 0) isEmpty = false;
         if (!json) printPage(table, page, isAll);
         else if (isAll) found.push(...page.sales);
         else printJson(page);
         if (!isAll) break;
       }
+      if (table.isEmpty && !json) {
+        const isFiltered = [state, archived, since, until, after].some((filter) => filter !== undefined);
+        none = isFiltered ? 'No sale matches.' : await noSales(sales);
+      }
     });
     if (table.remark !== undefined) note(table.remark);
     // All pages are one object. It is printed at the end: half of one would be no JSON.
     if (json && isAll) printJson({ sales: found });
-    if (!json && isEmpty)
-      print(
-        [state, archived, since, until, after].some((filter) => filter !== undefined)
-          ? 'No sale matches.'
-          : `There are no sales. Create one: ${invokedAs()} sale create my-sale --stock 100`,
-      );
+    if (none !== undefined) print(none);
     return EXIT_OK;
   },
 };
+
+async function noSales(sales: SaleOperations): Promise<string> {
+  return (await hasArchived((query) => sales.list(query)))
+    ? 'All sales are archived: --archived include lists them.'
+    : `There are no sales. Create one: ${invokedAs()} sale create my-sale --stock 100`;
+}
 
 /** Before the next page is read. */
 function printPage(table: Table<SaleStatus>, { sales, next }: SalePage, isAll: boolean): void {

@@ -31,7 +31,7 @@ export function saleSheet(sale: SaleStatus): string {
       sale.remaining === undefined ? 'not loaded: the sale must be rebuilt first' : number(sale.remaining),
     ],
     ['committed', `${plural(sale.committedUnits, 'unit')} in ${plural(sale.committedOrders, 'order')}`],
-    ['to be erased', sale.waitingErasures && plural(sale.waitingErasures, 'buyer')],
+    ['to be erased', sale.waitingErasures ? plural(sale.waitingErasures, 'buyer') : undefined],
     ['limit per buyer', number(sale.perBuyerLimit)],
     ['purchase token', sale.requireToken ? 'required' : undefined],
     ...queueRows(sale),

@@ -66,6 +66,11 @@ export class Table<T> {
     return (isFirst ? [titles, ...lines] : lines).join('\n');
   }
 
+  /** Whether it has no page yet. */
+  get isEmpty(): boolean {
+    return this.#form === undefined;
+  }
+
   /** What the pages so far lack, and how to see it. */
   get remark(): string | undefined {
     if (this.#form === undefined) return undefined;

@@ -75,3 +75,15 @@ test.each(['sale list', 'order list jazz', 'order export jazz'])(
     });
   },
 );
+
+test.each([
+  ['there are none at all', [], 0, 'There are no sales. Create one: '],
+  ['all are archived', [], 1, 'All sales are archived: --archived include lists them.'],
+  ['the filter matches none', ['--state', 'open'], 1, 'No sale matches.'],
+])('an empty list says why: %s', async (_, flags, archived, why) => {
+  const env = await answeringNode((__, { searchParams }) => ({
+    sales: searchParams.get('archived') === 'only' ? Array(archived).fill(sale) : [],
+  }));
+  const { exitCode, stdout } = await callCli(['sale', 'list', ...flags], { env });
+  expect([exitCode, stdout]).toEqual([0, expect.stringContaining(why)]);
+});
