@@ -4,10 +4,9 @@ import {
   type Erasure,
   type ErasureReport,
   type ErasureWish,
+  type FoundBuyer,
   parseErasure,
 } from '../operations/buyer-operations.ts';
-import { MAX_PAGE_ORDERS } from '../operations/order-list.ts';
-import type { OrderOperations } from '../operations/order-operations.ts';
 import { AUTHOR_OPTIONS, authorOf } from './command/author.ts';
 import { type CommandSpec, QUIET, SALE_SETTINGS } from './command/command.ts';
 import { confirmation, YES_OPTION } from './command/confirm.ts';
@@ -55,8 +54,8 @@ const eraseBuyer: CommandSpec = {
       FLAGS,
     );
     const confirm = confirmation(`erase ${wish.buyerId}`, options);
-    const report = await withOperations({ config, log }, async ({ buyers, orders }) => {
-      await confirm(() => told(wish, orders));
+    const report = await withOperations({ config, log }, async ({ buyers }) => {
+      await confirm(async () => told(wish, (await buyers.erase({ ...wish, dryRun: true }, author)).found));
       return buyers.erase(wish, author);
     });
     if (json) printJson(report);
@@ -65,14 +64,13 @@ const eraseBuyer: CommandSpec = {
   },
 };
 
-async function told(
-  { buyerId, saleId, running }: ErasureWish,
-  orders: Pick<OrderOperations, 'listOrders'>,
-): Promise<string[]> {
+export function told({ saleId, running }: ErasureWish, found: readonly FoundBuyer[] = []): string[] {
+  const orders = plural(
+    found.reduce((sum, { orders }) => sum + orders, 0),
+    'order',
+  );
   return [
-    saleId === undefined
-      ? 'In every sale that knows this buyer, a pseudonym takes the place of the id.'
-      : `A pseudonym takes the place of the id in ${await ordersText(orders, saleId, buyerId)}.`,
+    `A pseudonym takes the place of the id in ${orders} ${saleId === undefined ? `in ${plural(found.length, 'sale')}` : `of ${saleId}`}.`,
     'The buyer can no longer see, pay or cancel these orders.',
     ...(running
       ? [
@@ -80,17 +78,6 @@ async function told(
         ]
       : []),
   ];
-}
-
-/** How many orders the buyer has in the sale; a page of them is counted at most. */
-async function ordersText(
-  orders: Pick<OrderOperations, 'listOrders'>,
-  saleId: string,
-  buyerId: string,
-): Promise<string> {
-  const page = await orders.listOrders(saleId, { buyerId, limit: MAX_PAGE_ORDERS });
-  const counted = `${plural(page.orders.length, 'order')} of ${saleId}`;
-  return page.next === undefined ? counted : `more than ${counted}`;
 }
 
 const FLAGS = { buyerId: '<id>', saleId: '--sale' } as const;

@@ -12,26 +12,34 @@ export interface ErasureWish {
   readonly saleId?: string | undefined;
   /** Also in sales that are not closed: their buyers wait while the sale is rebuilt. */
   readonly running: boolean;
+  /** Only finds the buyer. Left out unless it is true: nodes of an older version do not know it, and refuse it. */
+  readonly dryRun?: boolean | undefined;
+}
+
+/** A sale that knows the buyer. */
+export interface FoundBuyer {
+  readonly saleId: string;
+  /** The buyer's orders in this sale, ended ones too. 0: Postgres has only a place, a returned order or a lost one. */
+  readonly orders: number;
 }
 
 /** A buyer in a sale. */
-export interface Erasure {
-  readonly saleId: string;
+export interface Erasure extends FoundBuyer {
   /** What is in the place of the buyer's id. */
   readonly pseudonym: string;
-  /** The buyer's orders in this sale, ended ones too. */
-  readonly orders: number;
 }
 
 export interface ErasureReport {
   readonly erased: readonly Erasure[];
   /** Sales in which the id still is. `until` it is closed, or `until` sync has rebuilt it. */
   readonly waiting: readonly (Erasure & { readonly until: 'closed' | 'rebuilt' })[];
+  /** Of a dry run: the sales in which the id is in Postgres. Both other lists are empty then. */
+  readonly found?: readonly FoundBuyer[] | undefined;
 }
 
 export interface BuyerOperations {
   /**
-   * Replaces the buyer's id by a pseudonym, another in each sale. It may be repeated. The report is empty if no sale
+   * Replaces the buyer's id by a pseudonym, another in each sale. It may be repeated. A dry run changes nothing. The report is empty if no sale
    * knows the buyer. @throws UnknownSale; StockadeError `unavailable`, and nothing was changed, if orders that were
    * accepted before are not in Postgres yet
    */
@@ -61,6 +69,7 @@ const schema = z
       }),
       saleId: z.string({ error: 'must be a text' }).optional(),
       running: z.boolean({ error: 'must be true or false' }).default(false),
+      dryRun: z.boolean({ error: 'must be true or false' }).optional(),
       reason,
     },
     { error: ({ code }) => (code === 'invalid_type' ? 'must be a JSON object' : undefined) },

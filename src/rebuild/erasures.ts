@@ -11,7 +11,7 @@ import { randomUUID } from 'node:crypto';
 import type { Knex } from 'knex';
 import { RESERVED_PREFIXES } from '../engine/limits.ts';
 import type { Author } from '../engine/sale/author.ts';
-import type { Erasure, ErasureWish } from '../operations/buyer-operations.ts';
+import type { Erasure, ErasureWish, FoundBuyer } from '../operations/buyer-operations.ts';
 import { secondsSince } from '../postgres/age.ts';
 import { numbers, texts } from '../postgres/array-literal.ts';
 import { type Database, LOCK_NOT_AVAILABLE, rows, sqlState } from '../postgres/database.ts';
@@ -43,6 +43,38 @@ export interface AskedErasure extends Erasure {
   readonly isArchived: boolean;
 }
 
+const IN_SALE = 'sale_id = s.id AND buyer_id = ?';
+
+/** SQL: the sales in which Postgres has the buyer. @param saleId only this sale; missing: all */
+const inSales = (saleId: string | undefined) => `
+     SELECT s.id, s.state, s.archived_at, o.orders FROM sales s
+     CROSS JOIN LATERAL (SELECT count(*) AS orders FROM (${ofBuyer(IN_SALE)}) AS all_orders) AS o
+     CROSS JOIN LATERAL (SELECT count(*) AS others FROM (
+       SELECT 1 FROM lost_orders WHERE sale_id = s.id AND buyer_id = ? UNION ALL
+       SELECT 1 FROM stock_returns WHERE sale_id = s.id AND reason LIKE 'rejected: %' AND buyer_id = ? UNION ALL
+       SELECT 1 FROM (${placesOfBuyer(IN_SALE)}) AS all_places) AS one) AS r
+     WHERE o.orders + r.others > 0
+       AND s.id <> ALL (ARRAY(SELECT id FROM sales WHERE deleting_since IS NOT NULL)) ${saleId === undefined ? '' : 'AND s.id = ?'}`;
+
+/** The values of `inSales`: three for `ofBuyer`, one for lost_orders, one for stock_returns, two for `placesOfBuyer`. */
+const bindingsOf = (buyerId: string, saleId: string | undefined): string[] => [
+  ...Array<string>(7).fill(buyerId),
+  ...(saleId === undefined ? [] : [saleId]),
+];
+
+/** The sales in which an erasure would find the buyer now. */
+export async function findBuyer(
+  db: Database,
+  { buyerId, saleId }: Pick<ErasureWish, 'buyerId' | 'saleId'>,
+): Promise<FoundBuyer[]> {
+  const found = await rows<{ id: string; orders: string }>(
+    db,
+    `SELECT id, orders FROM (${inSales(saleId)}) AS found ORDER BY id`,
+    bindingsOf(buyerId, saleId),
+  );
+  return found.map(({ id, orders }) => ({ saleId: id, orders: Number(orders) }));
+}
+
 /**
  * Records in which sales the buyer is to be erased: those in which Postgres has the buyer. If the request is repeated, the
  * pseudonym stays.
@@ -52,7 +84,6 @@ export async function askErasures(
   { buyerId, saleId, running }: ErasureWish,
   { actor, reason }: Author,
 ): Promise<AskedErasure[]> {
-  const inSale = 'sale_id = s.id AND buyer_id = ?';
   const found = await rows<{
     sale_id: string;
     pseudonym: string;
@@ -61,15 +92,7 @@ export async function askErasures(
     is_archived: boolean;
   }>(
     db,
-    `WITH found AS (
-       SELECT s.id, s.state, s.archived_at, o.orders FROM sales s
-       CROSS JOIN LATERAL (SELECT count(*) AS orders FROM (${ofBuyer(inSale)}) AS all_orders) AS o
-       CROSS JOIN LATERAL (SELECT count(*) AS others FROM (
-         SELECT 1 FROM lost_orders WHERE sale_id = s.id AND buyer_id = ? UNION ALL
-         SELECT 1 FROM stock_returns WHERE sale_id = s.id AND reason LIKE 'rejected: %' AND buyer_id = ? UNION ALL
-         SELECT 1 FROM (${placesOfBuyer(inSale)}) AS all_places) AS one) AS r
-       WHERE o.orders + r.others > 0
-         AND s.id <> ALL (ARRAY(SELECT id FROM sales WHERE deleting_since IS NOT NULL)) ${saleId === undefined ? '' : 'AND s.id = ?'}
+    `WITH found AS (${inSales(saleId)}
      ), asked AS (
        INSERT INTO erasures AS e (sale_id, buyer_id, pseudonym, while_selling, actor, reason)
        SELECT id, ?, 'erased-' || left(md5(? || id), 16), ?, ?, ? FROM found
@@ -80,9 +103,7 @@ export async function askErasures(
      SELECT e.sale_id, e.pseudonym, s.orders, ${DUE} AS is_due, s.archived_at IS NOT NULL AS is_archived
      FROM asked e JOIN found s ON s.id = e.sale_id ORDER BY e.sale_id`,
     [
-      // Three for `ofBuyer`, one for lost_orders, one for stock_returns, two for `placesOfBuyer`.
-      ...Array<string>(7).fill(buyerId),
-      ...(saleId === undefined ? [] : [saleId]),
+      ...bindingsOf(buyerId, saleId),
       // Random, so that nobody can compute the pseudonym from the buyer's id.
       ...[buyerId, randomUUID(), running, actor, reason],
     ],

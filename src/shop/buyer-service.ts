@@ -11,6 +11,7 @@ import {
   type AskedErasure,
   askErasures,
   eraseInArchived,
+  findBuyer,
   readErasedOrders,
   readErasuresOf,
 } from '../rebuild/erasures.ts';
@@ -51,6 +52,7 @@ export class BuyerService implements BuyerOperations {
   async erase(wish: ErasureWish, author: Author): Promise<ErasureReport> {
     const { buyerId, saleId } = wish;
     const sale = saleId === undefined ? undefined : await readKnownSale(this.#db, saleId);
+    if (wish.dryRun) return { erased: [], waiting: [], found: await findBuyer(this.#db, wish) };
     if (!sale?.archivedAt) await this.#assertArrived(sale);
     const asked = await askErasures(this.#db, wish, author);
     for (const each of asked) if (each.isArchived) await eraseInArchived(this.#db, each.saleId);

@@ -382,6 +382,12 @@ export type ErasureReport = {
     /** `closed`: until the sale is closed. `rebuilt`: until sync has rebuilt it */
     readonly until: 'closed' | 'rebuilt';
   })[];
+  /** With `dryRun`: the sales that know the buyer */
+  readonly found?: readonly ({
+    readonly saleId: SaleId;
+    /** The buyer’s orders in this sale */
+    readonly orders: number;
+  })[] | undefined;
 };
 
 export type Resent = {
@@ -673,6 +679,8 @@ export interface Operations {
       readonly saleId?: SaleId | undefined;
       /** Also in sales that are not closed: such a sale is rebuilt, all its buyers wait, and it then knows nothing of the buyer. Otherwise they wait until they are closed */
       readonly running?: boolean | undefined;
+      /** Only say in `found` which sales know the buyer, and change nothing */
+      readonly dryRun?: boolean | undefined;
       /** Why, for the ledger. It must not contain the buyer’s id */
       readonly reason?: string | undefined;
     };

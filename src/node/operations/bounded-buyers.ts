@@ -13,6 +13,6 @@ export class BoundedBuyers implements BuyerOperations {
   }
 
   erase(wish: ErasureWish, author: Author): Promise<ErasureReport> {
-    return this.#bounded.run('erase', () => this.#work.erase(wish, author), { changes: true });
+    return this.#bounded.run('erase', () => this.#work.erase(wish, author), { changes: !wish.dryRun });
   }
 }

@@ -208,12 +208,14 @@ async function operate(): Promise<void> {
     await applyReturns(db, backend, id);
     await applyReturnsOf(db, backend, [first!.orderId]);
     await readOwnOrdersOfSale(db, { saleId: id, buyerId: 'a' }, {}, async () => undefined);
+    await buyers.erase({ buyerId: 'c', saleId: id, running: true, dryRun: true }, BY);
     await buyers.erase({ buyerId: 'c', saleId: id, running: true }, BY);
     await rebuildSale(db, backend, id);
   }
   const row = (await readSale(db, 'one'))!;
   await backend.sales.setState({ ...row, revision: row.revision + 1 });
   await followState(db, backend, 'one');
+  await buyers.erase({ buyerId: 'buyer-7', running: false, dryRun: true }, BY);
   await buyers.erase({ buyerId: 'buyer-7', running: false }, BY);
   await operateQueue();
   await readDueSales(db);

@@ -343,6 +343,22 @@ describe('a place of an erased buyer', () => {
   });
 });
 
+test('a dry run says which sales know the buyer, and changes nothing', async () => {
+  const [one, two] = [await soldSale(), await soldSale()];
+  await until(async () => (await shop.service.show(two.id)).committedOrders === 3, {
+    what: 'sync has all orders',
+  });
+  const before = await places();
+  const dry = (saleId?: string) =>
+    buyerService().erase({ buyerId: ANNA, running: true, dryRun: true, ...(saleId && { saleId }) }, BY);
+  const found = [one.id, two.id].sort().map((saleId) => ({ saleId, orders: 1 }));
+  expect(await dry()).toEqual({ erased: [], waiting: [], found });
+  expect(await dry(two.id)).toEqual({ erased: [], waiting: [], found: [{ saleId: two.id, orders: 1 }] });
+  await expect(dry('nowhere')).rejects.toThrow(UnknownSale);
+  expect(await places()).toEqual(before);
+  expect(await shop.service.show(one.id)).not.toHaveProperty('waitingErasures');
+});
+
 describe('a sale that is not closed', () => {
   test('keeps the id until it is closed, however often it is rebuilt', async () => {
     const { id } = await soldSale();

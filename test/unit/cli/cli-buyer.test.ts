@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { ERASURE_COLUMNS, erasureRows } from '../../../src/cli/buyer.ts';
+import { ERASURE_COLUMNS, erasureRows, told } from '../../../src/cli/buyer.ts';
 import { Table } from '../../../src/cli/terminal/table.ts';
 import { answeringNode } from '../../support/cli/answering-node.ts';
 import { callCli } from '../../support/cli/cli.ts';
@@ -33,4 +33,18 @@ test('the command says if no sale knows the buyer, and how an id is replaced in 
   expect((await erase()).stderr).toBe('');
   answer = { erased: [], waiting: [{ ...erasure('second'), until: 'closed' }] };
   expect((await erase()).stderr).toBe('To replace it now in sales that are not closed, add --running.\n');
+});
+
+test('the question about an erasure says how many orders it concerns, in how many sales', () => {
+  const found = [
+    { saleId: 'first', orders: 2 },
+    { saleId: 'second', orders: 1_000 },
+  ];
+  const wish = { buyerId: 'ann', running: false };
+  expect(told(wish, found)[0]).toBe('A pseudonym takes the place of the id in 1,002 orders in 2 sales.');
+  const one = [{ saleId: 'first', orders: 1 }];
+  expect(told(wish, one)[0]).toBe('A pseudonym takes the place of the id in 1 order in 1 sale.');
+  expect(told({ ...wish, saleId: 'first' }, one)[0]).toBe(
+    'A pseudonym takes the place of the id in 1 order of first.',
+  );
 });
