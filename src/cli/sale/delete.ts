@@ -87,7 +87,7 @@ export const deleteSale: CommandSpec = {
 };
 
 /** What will happen. @param orders of the sale, those that are not live too */
-function told(
+export function told(
   { archivedAt, title, committedOrders, waitingErasures = 0 }: SaleStatus,
   orders: number,
   file: string | undefined,

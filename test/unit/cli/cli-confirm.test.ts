@@ -1,6 +1,7 @@
 /** What is said before changes that can't be undone. */
 import { describe, expect, test } from 'vitest';
 import { toldOf } from '../../../src/cli/order/final-changes.ts';
+import { told } from '../../../src/cli/sale/delete.ts';
 import { finalChange } from '../../../src/cli/sale/final-changes.ts';
 import type { Order } from '../../../src/operations/order-operations.ts';
 import type { SaleStatus } from '../../../src/operations/sale-operations.ts';
@@ -40,6 +41,22 @@ describe('a sale', () => {
     expect(raise(1)).toEqual([]);
     const closed = { ...sale, state: 'closed' } as const;
     expect(finalChange({ action: 'edit', perBuyerLimit: 3 })!.tell(closed)).toEqual([]);
+  });
+
+  test('is deleted with a number of orders, those that are not live too', () => {
+    const archived = { ...sale, title: 'Row', archivedAt: 'T' };
+    expect(told(archived, 0, undefined)).toEqual([
+      'The sale "Row" and its ledger leave Postgres. It was archived at T.',
+      'It has no orders.',
+    ]);
+    expect(told(archived, 1, 'f')[1]).toBe(
+      '1 order is deleted after it was written to f: 1 live, 0 cancelled, expired, refunded or rejected.',
+    );
+    const [, orders, erasures] = told({ ...archived, waitingErasures: 1 }, 1_235, 'f');
+    expect(orders).toBe(
+      '1,235 orders are deleted after they were written to f: 1 live, 1,234 cancelled, expired, refunded or rejected.',
+    );
+    expect(erasures).toBe('Still to be erased: 1 buyer. The file has the ids, not pseudonyms.');
   });
 
   test.each([
