@@ -196,7 +196,7 @@ async function edit(trx: Knex.Transaction, { sale, state }: SaleRow, change: Sal
     (name) => change[name] !== undefined && !isDeepStrictEqual(change[name], sale[name] ?? null),
   );
   if (edited.length === 0) return undefined;
-  refuseHalfPrice(sale, change, edited);
+  refuseBareAmount(sale, change, edited);
   if (edited.includes('perBuyerLimit'))
     await refuseBesideOlderNodes(trx, 'would not load all orders of a sale whose limit was raised');
   const value = (name: keyof SaleEdit) =>
@@ -210,16 +210,13 @@ async function edit(trx: Knex.Transaction, { sale, state }: SaleRow, change: Sal
   return { action: 'edit', detail: { from: onlyEdited(sale), to: onlyEdited(change) } };
 }
 
-/**
- * What an edit sets must have its other half. A sale of an older version may lack it: its other fields can be edited. A currency may
- * stay when its amounts are removed.
- */
-function refuseHalfPrice(sale: Sale, change: SaleEdit, edited: readonly (keyof SaleEdit)[]): void {
+/** After an edit of a price, no amount lacks its currency. A sale of an older version may lack it: its other fields can be edited. */
+function refuseBareAmount(sale: Sale, change: SaleEdit, edited: readonly (keyof SaleEdit)[]): void {
   const after = (name: keyof Price) =>
     change[name] === undefined ? sale[name] : (change[name] ?? undefined);
   const price = Object.fromEntries(PRICE.map((name) => [name, after(name)])) as Partial<Price>;
   const faults = priceFaults(price).filter(
-    ({ field }) => edited.includes(field) || (field !== 'currency' && edited.includes('currency')),
+    ({ field }) => edited.includes(field) || edited.includes('currency'),
   );
   if (faults.length > 0) throw new InvalidInput('the change is not valid', faults);
 }

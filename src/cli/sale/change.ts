@@ -155,7 +155,7 @@ const editSale = changeCommand({
     new Option('--metadata <json>', 'a JSON object, which replaces the old one'),
   ],
   examples: [
-    'stockade sale edit tickets --title "Front row, Friday" --price-minor 4900 \\',
+    'stockade sale edit tickets --title "Front row, Friday" --price-minor 4900 --currency EUR \\',
     '  --reason "typing error"',
   ],
   change: ({ title, perBuyerLimit, metadata, currency, priceMinor, faceValueMinor, payWithinSeconds }) => {

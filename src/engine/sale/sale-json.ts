@@ -97,15 +97,15 @@ export function parseNewSale(input: unknown, now = Date.now()): NewSale {
   throw new InvalidInput('the sale is not valid', faults);
 }
 
-/** An amount of minor units says nothing without its currency, and a currency alone is no price. */
+/** An amount of minor units says nothing without its currency. */
 export function priceFaults({
   currency,
   ...amounts
 }: Partial<Price>): { field: keyof Price; problem: string }[] {
-  const given = (['priceMinor', 'faceValueMinor'] as const).filter((field) => amounts[field] !== undefined);
-  if (currency === undefined)
-    return given.map((field) => ({ field, problem: 'needs a `currency`, such as EUR' }));
-  return given.length > 0 ? [] : [{ field: 'currency', problem: 'needs `priceMinor` or `faceValueMinor`' }];
+  if (currency !== undefined) return [];
+  return (['priceMinor', 'faceValueMinor'] as const)
+    .filter((field) => amounts[field] !== undefined)
+    .map((field) => ({ field, problem: 'needs a `currency`, such as EUR' }));
 }
 
 /** The sale alone. @throws as `parseNewSale` */
