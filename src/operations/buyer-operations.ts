@@ -39,8 +39,8 @@ export interface ErasureReport {
 
 export interface BuyerOperations {
   /**
-   * Replaces the buyer's id by a pseudonym, another in each sale. It may be repeated. A dry run changes nothing. The report is empty if no sale
-   * knows the buyer. @throws UnknownSale; StockadeError `unavailable`, and nothing was changed, if orders that were
+   * Replaces the buyer's id by a pseudonym, another in each sale. It may be repeated. A dry run changes nothing. The report is empty
+   * if no sale knows the buyer. @throws UnknownSale; StockadeError `unavailable`, and nothing was changed, if orders that were
    * accepted before are not in Postgres yet
    */
   erase(wish: ErasureWish, author: Author): Promise<ErasureReport>;
