@@ -121,13 +121,26 @@ export function readPresent(db: Database, saleId: string, presenceSeconds: numbe
  * @param presenceSeconds at least 1
  */
 export function judgePresent(db: Database, saleId: string, presenceSeconds: number): Promise<PresentPlaces> {
+  return read(db, saleId, presenceSeconds, outageOf(saleId, presenceSeconds));
+}
+
+/**
+ * Removes the mark as `judgePresent` does. A head calls it before it reports without having judged: after its report, the next round would
+ * see no outage. @param presenceSeconds at least 1
+ */
+export async function forgiveOutage(db: Database, saleId: string, presenceSeconds: number): Promise<void> {
+  const { sql, bindings } = outageOf(saleId, presenceSeconds);
+  await db.raw(sql, [...bindings]);
+}
+
+function outageOf(saleId: string, presenceSeconds: number): Outage {
   const silence = Math.max(presenceSeconds, MIN_OUTAGE_S);
-  return read(db, saleId, presenceSeconds, {
+  return {
     sql: `DELETE FROM queue_presence WHERE sale_id = ? AND period = ${MARK} AND EXISTS (SELECT 1 FROM queues
       WHERE sale_id = ? AND told_at NOT BETWEEN now() - ? * interval '1 second' AND now() + ? * interval '1 second')
       RETURNING 1`,
     bindings: [saleId, saleId, silence, silence],
-  });
+  };
 }
 
 /** Returns a row if there was an outage. */

@@ -276,6 +276,7 @@ async function nextGeneration(
     ]);
     if (archiving) {
       await trx.raw('UPDATE sales SET archived_at = coalesce(archived_at, now()) WHERE id = ?', [sale.id]);
+      await trx.raw('DELETE FROM queue_presence WHERE sale_id = ?', [sale.id]);
       await openArchive(trx, { saleId: sale.id, generation: next }, archiving);
     }
     return { row: (await readSale(trx, sale.id))!, losses, hasErased: erasures.length > 0 };

@@ -152,6 +152,11 @@ async function setWindow(
   if (startsAt === sale.startsAt && endsAt === sale.endsAt) return undefined;
   const [from, to] = window(startsAt, endsAt);
   const [keepsStart, keepsEnd] = [startsAt === sale.startsAt, endsAt === sale.endsAt];
+  // Since the end, nodes have noted nobody as heard of. Until new marks come, everybody counts as present.
+  await trx.raw(
+    'DELETE FROM queue_presence WHERE sale_id = ? AND EXISTS (SELECT 1 FROM sales WHERE id = ? AND ends_at <= now())',
+    [sale.id, sale.id],
+  );
   // Only what changes: an older version has accepted times that Postgres does not read in this form.
   await trx.raw(
     `UPDATE sales SET starts_at = coalesce(?::timestamptz, starts_at),

@@ -15,7 +15,7 @@ import type { SaleLocks } from '../../postgres/sale-locks.ts';
 import { decodeSale, type RawSale, type SaleRow } from '../../sales/sale-rows.ts';
 import { makeDraw, orderOf } from '../drawing.ts';
 import { DrawnLine, FifoLine, type Line } from '../line.ts';
-import { EVERYBODY, judgePresent, tidyPresence } from '../presence.ts';
+import { EVERYBODY, forgiveOutage, judgePresent, tidyPresence } from '../presence.ts';
 import { NEAR_RANKS, type QueueState, readQueue } from '../queue-state.ts';
 import { endAbsentees } from './absentees.ts';
 import { beginOffers, settleOffers } from './begun-offers.ts';
@@ -25,8 +25,8 @@ import { type Standing, writeAlive, writeStanding } from './standing.ts';
 
 /** From one round to the next. Units that come back wait for at most two of them. */
 const EVERY_MS = 250;
-/** While no sale has a queue, the head looks for one this often. */
-const IDLE_MS = 2_000;
+/** While no sale has a queue, the head looks for one this often. Units of the first queue must not lie free for longer than a second. */
+const IDLE_MS = 750;
 /** Offers of one sale in one round, so that the other sales get their turn. */
 const MAX_OFFERS = NEAR_RANKS;
 /** Sales that are served at a time. */
@@ -233,6 +233,8 @@ export class QueueHead {
   /** Writes that there is a head, while there is nothing else to report. */
   async #reportAlive(row: QueuedSale, state: QueueState, isBeingRebuilt: boolean): Promise<void> {
     if (!this.#isDue(row)) return;
+    const { presenceSeconds } = row.sale.queue!;
+    if (presenceSeconds > 0) await forgiveOutage(this.#options.db, row.sale.id, presenceSeconds);
     await this.#keepPresence(row);
     await writeAlive(this.#options.db, state, isBeingRebuilt);
   }

@@ -251,6 +251,75 @@ test('after an outage of all nodes, nobody is taken for absent', async () => {
   expect(seen).toMatchObject({ absent: 0, failures: [] });
 });
 
+/** The head looks at a sale that nobody may buy from yet. */
+const untilTold = (db: Shop['db'], saleId: string) =>
+  until(
+    async () => {
+      const told = "SELECT 1 FROM queues WHERE sale_id = ? AND told_at > now() - interval '1 minute'";
+      return (await rows(db, told, [saleId])).length > 0;
+    },
+    { what: 'the head has told' },
+  );
+
+test('an outage during the lobby is forgiven, also if a head has told since', async () => {
+  await using shop = await Shop.open();
+  await shop.startSync();
+  const startsAt = new Date(Date.now() + 3_600_000).toISOString();
+  const { id } = await shop.sell({ stock: 1, ...QUEUE, presenceSeconds: SECONDS, startsAt });
+  await queued(shop, id, ['anna', 'bert']);
+  await complete(id, shop);
+  await rows(shop.db, "UPDATE queues SET told_at = now() - interval '1 day' WHERE sale_id = ?", [id]);
+  const { seen } = shop.startHead((await shop.startEngine()).take);
+  await untilTold(shop.db, id);
+  await shop.service.change(id, { action: 'window', startsAt: Date.now() }, BY);
+  await untilStates(shop, id, { anna: 'offered', bert: 'waiting' });
+  expect(seen).toMatchObject({ absent: 0, failures: [] });
+});
+
+test('an outage is forgiven by a new head that must compute the order of a draw first', async () => {
+  await using shop = await Shop.open();
+  await shop.startSync();
+  const startsAt = new Date(Date.now() + 3_600_000).toISOString();
+  const drawn = { ...QUEUE, queue: 'draw', presenceSeconds: SECONDS, startsAt } as const;
+  const { id } = await shop.sell({ stock: 1, ...drawn });
+  await queued(shop, id, ['anna', 'bert', 'carl']);
+  const engine = await shop.startEngine();
+  const former = shop.startHead(engine.take);
+  await shop.service.change(id, { action: 'window', startsAt: Date.now() }, BY);
+  const first = await until(
+    async () => Object.entries(await states(shop, id)).find(([, state]) => state === 'offered'),
+    { what: 'somebody has an offer' },
+  );
+  await former.stop();
+  await complete(id, shop);
+  await rows(shop.db, "UPDATE queues SET told_at = now() - interval '1 day' WHERE sale_id = ?", [id]);
+  const orderId = await offered(shop, id, first![0]);
+  await leaveQueue(shop.db, id, first![0]);
+  await applyReturnsOf(shop.db, shop.backend, [orderId]);
+  const { seen } = shop.startHead(engine.take);
+  await until(async () => Object.values(await states(shop, id)).filter((s) => s === 'offered').length === 1, {
+    what: 'the next one has an offer',
+  });
+  expect(Object.values(await states(shop, id)).sort()).toEqual(['left', 'offered', 'waiting']);
+  expect(seen).toMatchObject({ absent: 0, failures: [] });
+});
+
+test('if a window that has ended is moved, nobody is taken for absent', async () => {
+  await using shop = await Shop.open();
+  await shop.startSync();
+  const [startsAt, endsAt] = [-1, 1].map((hours) => new Date(Date.now() + hours * 3_600_000).toISOString());
+  const { id } = await shop.sell({ stock: 1, ...QUEUE, presenceSeconds: SECONDS, startsAt, endsAt });
+  await queued(shop, id, ['anna', 'bert']);
+  // It ended long ago, and nodes have noted nobody since then.
+  await rows(shop.db, "UPDATE sales SET ends_at = now() - interval '1 second' WHERE id = ?", [id]);
+  await complete(id, shop);
+  const { seen } = shop.startHead((await shop.startEngine()).take);
+  await untilTold(shop.db, id);
+  await shop.service.change(id, { action: 'window', endsAt: Date.now() + 7_200_000 }, BY);
+  await untilStates(shop, id, { anna: 'offered', bert: 'waiting' });
+  expect(seen).toMatchObject({ absent: 0, failures: [] });
+});
+
 test('after an outage of Postgres, nobody is taken for absent by the head that was there before', async () => {
   await using shop = await Shop.open();
   await shop.startSync();
