@@ -55,8 +55,13 @@ const eraseBuyer: CommandSpec = {
     );
     const confirm = confirmation(`erase ${wish.buyerId}`, options);
     const report = await withOperations({ config, log }, async ({ buyers }) => {
-      await confirm(async () => told(wish, (await buyers.erase({ ...wish, dryRun: true }, author)).found));
-      return buyers.erase(wish, author);
+      let isKnown = true;
+      await confirm(async () => {
+        const { found = [] } = await buyers.erase({ ...wish, dryRun: true }, author);
+        isKnown = found.length > 0;
+        return told(wish, found);
+      });
+      return isKnown ? buyers.erase(wish, author) : { erased: [], waiting: [] };
     });
     if (json) printJson(report);
     else printReport(report);
@@ -64,20 +69,39 @@ const eraseBuyer: CommandSpec = {
   },
 };
 
-export function told({ saleId, running }: ErasureWish, found: readonly FoundBuyer[] = []): string[] {
-  const orders = plural(
-    found.reduce((sum, { orders }) => sum + orders, 0),
-    'order',
-  );
+/** What will happen; empty if no sale knows the buyer. */
+export function told({ running }: ErasureWish, found: readonly FoundBuyer[]): string[] {
+  const waiting = found.filter(({ until }) => until !== undefined);
+  const erased = found.filter(({ until }) => until === undefined);
   return [
-    `A pseudonym takes the place of the id in ${orders} ${saleId === undefined ? `in ${plural(found.length, 'sale')}` : `of ${saleId}`}.`,
-    'The buyer can no longer see, pay or cancel these orders.',
-    ...(running
+    ...(erased.length > 0
+      ? [
+          `A pseudonym takes the place of the id in ${ordersIn(erased)}.`,
+          'The buyer can no longer see, pay or cancel what is there.',
+        ]
+      : []),
+    ...(waiting.length > 0
+      ? [
+          `In ${ordersIn(waiting)} the id stays until the sale is closed, unless you add --running: then it is replaced now.`,
+        ]
+      : []),
+    ...(running && found.length > 0
       ? [
           'Sales that are not closed are rebuilt: all their buyers wait for seconds. The limit begins anew for this buyer.',
         ]
       : []),
   ];
+}
+
+/** "3 orders of jazz", "3 orders in 2 sales". */
+function ordersIn(found: readonly FoundBuyer[]): string {
+  const orders = plural(
+    found.reduce((sum, { orders }) => sum + orders, 0),
+    'order',
+  );
+  return found.length === 1
+    ? `${orders} of ${found[0]!.saleId}`
+    : `${orders} in ${plural(found.length, 'sale')}`;
 }
 
 const FLAGS = { buyerId: '<id>', saleId: '--sale' } as const;

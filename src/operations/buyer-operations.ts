@@ -16,15 +16,20 @@ export interface ErasureWish {
   readonly dryRun?: boolean | undefined;
 }
 
-/** A sale that knows the buyer. */
-export interface FoundBuyer {
+interface KnownBuyer {
   readonly saleId: string;
   /** The buyer's orders in this sale, ended ones too. 0: Postgres has only a place, a returned order or a lost one. */
   readonly orders: number;
 }
 
+/** A sale that knows the buyer. */
+export interface FoundBuyer extends KnownBuyer {
+  /** The erasure would wait until the sale is closed. */
+  readonly until?: 'closed' | undefined;
+}
+
 /** A buyer in a sale. */
-export interface Erasure extends FoundBuyer {
+export interface Erasure extends KnownBuyer {
   /** What is in the place of the buyer's id. */
   readonly pseudonym: string;
 }

@@ -9,6 +9,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import type { Knex } from 'knex';
+import type { SaleState } from '../engine/contract.ts';
 import { RESERVED_PREFIXES } from '../engine/limits.ts';
 import type { Author } from '../engine/sale/author.ts';
 import type { Erasure, ErasureWish, FoundBuyer } from '../operations/buyer-operations.ts';
@@ -65,14 +66,18 @@ const bindingsOf = (buyerId: string, saleId: string | undefined): string[] => [
 /** The sales in which an erasure would find the buyer now. */
 export async function findBuyer(
   db: Database,
-  { buyerId, saleId }: Pick<ErasureWish, 'buyerId' | 'saleId'>,
+  { buyerId, saleId, running }: ErasureWish,
 ): Promise<FoundBuyer[]> {
-  const found = await rows<{ id: string; orders: string }>(
+  const found = await rows<{ id: string; orders: string; state: SaleState }>(
     db,
-    `SELECT id, orders FROM (${inSales(saleId)}) AS found ORDER BY id`,
+    `SELECT id, orders, state FROM (${inSales(saleId)}) AS found ORDER BY id`,
     bindingsOf(buyerId, saleId),
   );
-  return found.map(({ id, orders }) => ({ saleId: id, orders: Number(orders) }));
+  return found.map(({ id, orders, state }) => ({
+    saleId: id,
+    orders: Number(orders),
+    ...(state !== 'closed' && !running && { until: 'closed' }),
+  }));
 }
 
 /**

@@ -220,9 +220,13 @@ function refuseBareAmount(sale: Sale, change: SaleEdit, edited: readonly (keyof 
   const after = (name: keyof Price) =>
     change[name] === undefined ? sale[name] : (change[name] ?? undefined);
   const price = Object.fromEntries(PRICE.map((name) => [name, after(name)])) as Partial<Price>;
-  const faults = priceFaults(price).filter(
-    ({ field }) => edited.includes(field) || edited.includes('currency'),
-  );
+  const faults = priceFaults(price)
+    .filter(({ field }) => edited.includes(field) || edited.includes('currency'))
+    .map((fault) =>
+      edited.includes(fault.field)
+        ? fault
+        : { ...fault, problem: 'stays, and needs a `currency`: remove the amount too' },
+    );
   if (faults.length > 0) throw new InvalidInput('the change is not valid', faults);
 }
 

@@ -52,8 +52,8 @@ export class BuyerService implements BuyerOperations {
   async erase(wish: ErasureWish, author: Author): Promise<ErasureReport> {
     const { buyerId, saleId } = wish;
     const sale = saleId === undefined ? undefined : await readKnownSale(this.#db, saleId);
-    if (wish.dryRun) return { erased: [], waiting: [], found: await findBuyer(this.#db, wish) };
     if (!sale?.archivedAt) await this.#assertArrived(sale);
+    if (wish.dryRun) return { erased: [], waiting: [], found: await findBuyer(this.#db, wish) };
     const asked = await askErasures(this.#db, wish, author);
     for (const each of asked) if (each.isArchived) await eraseInArchived(this.#db, each.saleId);
     const open = await this.#waitForSync(buyerId, asked);

@@ -25,11 +25,13 @@ const LINE_BYTES = 65_536;
 
 /**
  * Refuses to change a file that is not the beginning of this export. A file that is no regular one, such as a pipe, is not looked at.
+ * @param saleId the sale that is exported
  * @param after the order to continue after; `undefined`: the export begins
  * @throws UsageError
  */
 export async function refuseOther(
   file: string,
+  saleId: string,
   format: ExportFormat,
   after: string | undefined,
 ): Promise<void> {
@@ -50,7 +52,11 @@ export async function refuseOther(
     throw new UsageError(
       `${file} is ${isNdjson ? 'NDJSON' : 'CSV'}: continue it with --format ${isNdjson ? 'ndjson' : 'csv'}`,
     );
-  const orderId = isNdjson ? /"orderId":"(\d+)"/.exec(last)?.[1] : /^\d+/.exec(last)?.[0];
+  // A CSV may have an apostrophe before an id that a spreadsheet would take for a formula.
+  const [, orderId, otherId] =
+    (isNdjson ? /"orderId":"(\d+)","saleId":"([^"]+)"/ : /^(\d+),'?([^,]+),/).exec(last) ?? [];
+  if (otherId !== undefined && otherId !== saleId)
+    throw new UsageError(`${file} has orders of sale ${otherId}: export ${saleId} to another file`);
   if (orderId !== undefined && orderId !== after)
     throw new UsageError(`${file} ends with order ${orderId}: continue it with --after ${orderId}`);
 }

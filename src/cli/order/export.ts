@@ -89,9 +89,9 @@ async function exportTo(
   orders: OrderOperations,
   what: Wanted,
 ): Promise<{ saleId: string; orders: number; last?: string }> {
-  const { saleId, wanted, format } = what;
+  const { saleId, wanted } = what;
   const { committedOrders } = await sales.show(saleId);
-  const out = await openOutput(output, format, wanted.after);
+  const out = await openOutput(output, what);
   const begin = output === undefined ? 0 : (await stat(output)).size;
   const interruption = watchSignals();
   let [last, written, end] = [wanted.after, 0, begin];
@@ -171,15 +171,14 @@ async function cutOff(file: string, end: number): Promise<boolean> {
 
 async function openOutput(
   file: string | undefined,
-  format: ExportFormat,
-  after: string | undefined,
+  { saleId, format, wanted: { after } }: Wanted,
 ): Promise<Writable> {
   if (file === undefined) {
     needWholeOutput();
     return process.stdout;
   }
   await refuseNoFile(file);
-  await refuseOther(file, format, after);
+  await refuseOther(file, saleId, format, after);
   const stream = createWriteStream(file, { flags: after === undefined ? 'w' : 'a' });
   await once(stream, 'open');
   return stream;

@@ -1,8 +1,8 @@
 import { rm } from 'node:fs/promises';
-import { setTimeout as delay } from 'node:timers/promises';
 import { Option } from 'commander';
 import { StockadeError } from '../../engine/errors.ts';
 import type { Author } from '../../engine/sale/author.ts';
+import { rest } from '../../lib/rest.ts';
 import { type DeleteOperations, type Deletion, OrdersDiffer } from '../../operations/delete-operations.ts';
 import type { OrderOperations } from '../../operations/order-operations.ts';
 import {
@@ -20,6 +20,7 @@ import { writeOrders } from '../order/export.ts';
 import { EXIT_OK, UsageError } from '../terminal/explain.ts';
 import { note, number, plural, print, printJson } from '../terminal/output.ts';
 import { progressBar } from '../terminal/progress.ts';
+import { orAborted, watchSignals } from '../terminal/signals.ts';
 import { writeWhole } from './whole-file.ts';
 
 const LOOK_MS = 200;
@@ -69,9 +70,15 @@ export const deleteSale: CommandSpec = {
           await confirm(async () => told(await sales.show(saleId), found, file));
         }
         if (kept !== file) note(`${saleId} is being deleted already: nothing is written to ${file}`);
-        const exported =
-          kept === undefined ? { orders: 0, isNew: false } : await exportTo(kept, sales, orders, saleId);
-        return { deleted: await follow(sales, await begin(sales, saleId, exported, kept, author)), kept };
+        const interruption = watchSignals();
+        const { signal } = interruption;
+        try {
+          const exported = kept === undefined ? NOTHING : await exportTo(kept, sales, orders, saleId, signal);
+          const begun = await begin({ sales, saleId, exported, file: kept, author }, signal);
+          return { deleted: await follow(sales, begun, signal), kept };
+        } finally {
+          interruption.release();
+        }
       } catch (error) {
         if (!isDeleting || !(error instanceof UnknownSale)) throw error;
         const now = await sales.deletion(saleId);
@@ -85,6 +92,8 @@ export const deleteSale: CommandSpec = {
     return EXIT_OK;
   },
 };
+
+const NOTHING = { orders: 0, isNew: false };
 
 /** What will happen. @param orders of the sale, those that are not live too */
 export function told(
@@ -126,33 +135,46 @@ async function ordersToDelete(sales: DeleteOperations, saleId: string, author: A
   }
 }
 
-/** Writes all orders to a file. @throws WrongState unless the sale is archived; as `writeWhole` */
+/** Writes all orders to a file. @throws WrongState unless the sale is archived; the reason of the signal; as `writeWhole` */
 async function exportTo(
   file: string,
   sales: SaleOperations,
   orders: OrderOperations,
   saleId: string,
+  signal: AbortSignal,
 ): Promise<{ orders: number; isNew: boolean }> {
   const { state, archivedAt, committedOrders } = await sales.show(saleId);
   if (archivedAt === undefined) throw new WrongState(saleId, state, 'deleted: archive it first');
   let written = 0;
   const all = { saleId, committedOrders, wanted: {}, format: 'ndjson' } as const;
-  const { isNew } = await writeWhole(file, async (out) => {
-    for await (const piece of writeOrders(orders, all, out)) written += piece.orders;
-  });
-  return { orders: written, isNew };
+  try {
+    const { isNew } = await writeWhole(file, async (out) => {
+      for await (const piece of writeOrders(orders, all, out, signal)) written += piece.orders;
+    });
+    return { orders: written, isNew };
+  } catch (error) {
+    if (signal.aborted) note(`Nothing was deleted, and ${file} was not written.`);
+    throw error;
+  }
+}
+
+interface Begin {
+  readonly sales: DeleteOperations;
+  readonly saleId: string;
+  readonly exported: { readonly orders: number; readonly isNew: boolean };
+  /** The file with the orders. */
+  readonly file: string | undefined;
+  readonly author: Author;
 }
 
 /** Begins the deletion. If it is refused because the export is not that of the sale now, the next attempt needs another one. */
 async function begin(
-  sales: DeleteOperations,
-  saleId: string,
-  exported: { readonly orders: number; readonly isNew: boolean },
-  file: string | undefined,
-  author: Author,
+  { sales, saleId, exported, file, author }: Begin,
+  signal: AbortSignal,
 ): Promise<Deletion> {
   try {
-    return await sales.delete(saleId, exported.orders, author);
+    signal.throwIfAborted();
+    return await orAborted(sales.delete(saleId, exported.orders, author), signal);
   } catch (error) {
     if (file === undefined || !exported.isNew) throw error;
     if (error instanceof OrdersDiffer) await rm(file, { force: true });
@@ -164,8 +186,8 @@ async function begin(
 
 type Deleted = Extract<Deletion, { state: 'deleted' }>;
 
-/** Shows the progress until the sale is deleted. @throws StockadeError `not_deleted` if there is none */
-async function follow(operations: DeleteOperations, begun: Deletion): Promise<Deleted> {
+/** Shows the progress until the sale is deleted. @throws StockadeError `not_deleted` if there is none; the reason of the signal */
+async function follow(operations: DeleteOperations, begun: Deletion, signal: AbortSignal): Promise<Deleted> {
   if (begun.state === 'none') throw new Error(`the deletion of ${begun.saleId} is not recorded`);
   const bar = progressBar(begun.orders, 'orders deleted');
   let changedAtMs = performance.now();
@@ -180,12 +202,16 @@ async function follow(operations: DeleteOperations, begun: Deletion): Promise<De
       }
       if (performance.now() - changedAtMs > STALLED_MS)
         throw notDeleted(begun.saleId, done, begun.orders, problem);
-      await delay(LOOK_MS);
+      await rest(LOOK_MS, signal);
+      if (signal.aborted) {
+        note(`${number(done)} of ${plural(begun.orders, 'order')} are deleted. ${GOES_ON}.`);
+        throw signal.reason;
+      }
       try {
-        now = await operations.deletion(begun.saleId);
+        now = await orAborted(operations.deletion(begun.saleId), signal);
         problem = undefined;
       } catch (error) {
-        if (!mayPass(error)) throw error;
+        if (!mayPass(error) && error !== signal.reason) throw error;
         problem = error;
       }
     }
@@ -194,11 +220,13 @@ async function follow(operations: DeleteOperations, begun: Deletion): Promise<De
   }
 }
 
+const GOES_ON = 'Nodes continue the deletion: repeat the command to see how far it is';
+
 const notDeleted = (saleId: string, done: number, orders: number, cause: unknown) =>
   new StockadeError(
     'not_deleted',
-    `${number(done)} of ${number(orders)} orders of ${saleId} are deleted, and none in the last ${STALLED_MS / 1_000} s: ` +
-      'nodes continue the deletion; repeat the command to see how far it is',
+    `${number(done)} of ${number(orders)} orders of ${saleId} are deleted, and none in the last ${STALLED_MS / 1_000} s. ` +
+      GOES_ON,
     { cause },
   );
 

@@ -8,7 +8,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { createReadStream, createWriteStream, rmSync } from 'node:fs';
+import { createReadStream, createWriteStream } from 'node:fs';
 import { link, open, rename, rm, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Writable } from 'node:stream';
@@ -16,7 +16,6 @@ import { finished } from 'node:stream/promises';
 import { COMPLETE, endOf, refuseNoFile } from '../order/export-file.ts';
 import { UsageError } from '../terminal/explain.ts';
 
-const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 /** The last line of a complete export is not longer. */
 const LAST_LINE_BYTES = 64;
 
@@ -33,8 +32,6 @@ export async function writeWhole(
   await refuseNoFile(file);
   if ((await exists(file)) && !(await isExport(file))) throw taken(file);
   const part = `${file}.${randomBytes(4).toString('hex')}.part`;
-  // Before the part exists: a signal may come at once.
-  const release = removeAtSignal(part);
   const out = createWriteStream(part, { flags: 'wx', flush: true });
   try {
     await once(out, 'open');
@@ -48,7 +45,6 @@ export async function writeWhole(
     });
     return { isNew };
   } finally {
-    release();
     out.destroy();
     await rm(part, { force: true }).catch(() => {});
   }
@@ -98,21 +94,6 @@ async function areSame(one: string, other: string): Promise<boolean> {
     if (next.done || !(piece as Buffer).equals(next.value)) return false;
   }
   return true;
-}
-
-/** The process ends by the signal, as it would without this. */
-function removeAtSignal(part: string): () => void {
-  const handlers = SIGNALS.map((signal) => {
-    const handler = () => {
-      rmSync(part, { force: true });
-      process.kill(process.pid, signal);
-    };
-    process.once(signal, handler);
-    return [signal, handler] as const;
-  });
-  return () => {
-    for (const [signal, handler] of handlers) process.off(signal, handler);
-  };
 }
 
 /** Errors of systems that can't open a folder, or can't sync one. */

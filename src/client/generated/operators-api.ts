@@ -387,6 +387,8 @@ export type ErasureReport = {
     readonly saleId: SaleId;
     /** The buyer’s orders in this sale */
     readonly orders: number;
+    /** The erasure would wait until the sale is closed */
+    readonly until?: 'closed' | undefined;
   })[] | undefined;
 };
 

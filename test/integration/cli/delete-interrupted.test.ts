@@ -32,8 +32,12 @@ test.each(['SIGINT', 'SIGTERM', 'SIGKILL'] as const)(
     await using cli = new RunningCli(command, { env: await archivingNode(true) });
     await until(async () => (await readdir(folder)).length > 0, { what: 'a file is written' });
     cli.signal(signal);
-    expect(await cli.ended).toMatchObject({ signal });
-    if (signal !== 'SIGKILL') expect(await readdir(folder)).toEqual([]);
+    if (signal === 'SIGKILL') expect(await cli.ended).toMatchObject({ signal });
+    else {
+      const stderr = `Nothing was deleted, and ${file} was not written.\nerror: interrupted by ${signal}\n`;
+      expect(await cli.ended).toMatchObject({ exitCode: 130, stderr: expect.stringContaining(stderr) });
+      expect(await readdir(folder)).toEqual([]);
+    }
     expect(await runCli(command, { env: await archivingNode(false) })).toMatchObject({ exitCode: 0 });
     expect(await readFile(file, 'utf8')).toMatch(
       /"orderId":"7".*\n.*"orderId":"8".*\n.*"end":true,"orders":2/,

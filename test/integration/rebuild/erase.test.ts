@@ -354,6 +354,8 @@ test('a dry run says which sales know the buyer, and changes nothing', async () 
   const found = [one.id, two.id].sort().map((saleId) => ({ saleId, orders: 1 }));
   expect(await dry()).toEqual({ erased: [], waiting: [], found });
   expect(await dry(two.id)).toEqual({ erased: [], waiting: [], found: [{ saleId: two.id, orders: 1 }] });
+  const later = await buyerService().erase({ buyerId: ANNA, running: false, dryRun: true }, BY);
+  expect(later.found).toEqual(found.map((each) => ({ ...each, until: 'closed' })));
   await expect(dry('nowhere')).rejects.toThrow(UnknownSale);
   expect(await places()).toEqual(before);
   expect(await shop.service.show(one.id)).not.toHaveProperty('waitingErasures');

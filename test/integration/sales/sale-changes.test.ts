@@ -225,7 +225,9 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
     expect(await edit(half.id, { currency: 'EUR' })).toBe('done');
 
     const priced = await shop.sell({ stock: 1, ...PRICE });
-    expect(await edit(priced.id, { currency: null })).toBe('priceMinor needs a `currency`, such as EUR');
+    expect(await edit(priced.id, { currency: null })).toBe(
+      'priceMinor stays, and needs a `currency`: remove the amount too',
+    );
     for (const change of [
       ...[{ priceMinor: 200 }, { currency: 'CHF' }, { faceValueMinor: 1 }],
       ...[

@@ -43,8 +43,12 @@ test('the question about an erasure says how many orders it concerns, in how man
   const wish = { buyerId: 'ann', running: false };
   expect(told(wish, found)[0]).toBe('A pseudonym takes the place of the id in 1,002 orders in 2 sales.');
   const one = [{ saleId: 'first', orders: 1 }];
-  expect(told(wish, one)[0]).toBe('A pseudonym takes the place of the id in 1 order in 1 sale.');
-  expect(told({ ...wish, saleId: 'first' }, one)[0]).toBe(
+  expect(told(wish, one)[0]).toBe('A pseudonym takes the place of the id in 1 order of first.');
+  expect(told(wish, [...one, { saleId: 'third', orders: 3, until: 'closed' }])).toEqual([
     'A pseudonym takes the place of the id in 1 order of first.',
-  );
+    'The buyer can no longer see, pay or cancel what is there.',
+    'In 3 orders of third the id stays until the sale is closed, unless you add --running: then it is replaced now.',
+  ]);
+  // Nothing is asked if there is nothing to do.
+  expect(told({ ...wish, running: true }, [])).toEqual([]);
 });

@@ -114,6 +114,22 @@ test('a signal ends it after whole lines, and it says how to continue', async ()
   expect(readFileSync(file, 'utf8')).toMatch(/metadata\r\n1,[^\n]*\n2,[^\n]*\n3,[^\n]*\n$/);
 });
 
+test.each(['csv', 'ndjson'])(
+  'an export as %s is not continued with the orders of another sale',
+  async (ending) => {
+    const file = join(newFolder(), `orders.${ending}`);
+    const env = await nodeInterruptedAfter('2');
+    await callCli(['order', 'export', 'web', '--output', file], { env });
+    const before = readFileSync(file, 'utf8');
+    const other = await callCli(['order', 'export', 'jazz', '--output', file, '--after', '2'], { env });
+    expect(other).toMatchObject({
+      exitCode: 2,
+      stderr: expect.stringContaining('has orders of sale web: export jazz to another file'),
+    });
+    expect(readFileSync(file, 'utf8')).toBe(before);
+  },
+);
+
 test('a signal before the first order leaves nothing that is in the way', async () => {
   const file = join(newFolder(), 'web.csv');
   const again = async (env: NodeJS.ProcessEnv) =>

@@ -331,6 +331,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   'cli/queue': ['operations/queue', 'queue/draw', 'cli/terminal', 'cli/command'],
   'cli/sale': [
     'engine',
+    'lib',
     'engine/sale',
     'operations',
     'operations/queue',
