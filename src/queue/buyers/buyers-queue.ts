@@ -18,7 +18,7 @@ import { markAbsent } from '../presence.ts';
 import { PlaceLanes } from './place-lanes.ts';
 import { PlaceReads } from './place-reads.ts';
 import { type ToldPlace, toldClosed, toldEnd } from './place-view.ts';
-import { QueueWatch } from './queue-watch.ts';
+import { MAX_AGE_MS, QueueWatch } from './queue-watch.ts';
 
 /** Each costs one or two short reads a second. */
 const MAX_WATCHED = 200;
@@ -166,7 +166,7 @@ export class BuyersQueue {
     if (this.#isStopped) throw new StockadeError('closed', 'the queues were stopped');
     if (this.#watched.size >= MAX_WATCHED)
       throw new Busy(`this worker serves the queues of ${MAX_WATCHED} sales already: try again later`);
-    const { db, fault } = this.#parts;
+    const { db, deadlineMs, fault } = this.#parts;
     const watch = new QueueWatch({
       ...{ db, record, fault },
       forgotten: () => {
@@ -174,7 +174,9 @@ export class BuyersQueue {
         void watch.stop();
       },
     });
-    const watched = { watch, reads: new PlaceReads(db, sale.id) };
+    // A buyer does not wait longer, and what is older is not told.
+    const reads = new PlaceReads(db, sale.id, Math.min(deadlineMs, MAX_AGE_MS));
+    const watched = { watch, reads };
     this.#watched.set(sale.id, watched);
     return watched;
   }

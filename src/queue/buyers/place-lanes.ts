@@ -12,6 +12,7 @@ import { monotonicMs } from '../../lib/monotonic.ts';
 import { TickScheduler } from '../../lib/tick-scheduler.ts';
 import { withTimeout } from '../../lib/with-timeout.ts';
 import type { Place, PlaceWish } from '../place.ts';
+import { deferred } from './deferred.ts';
 
 /** Wishes in one call of Postgres. */
 const MAX_BATCH = 1_024;
@@ -159,15 +160,4 @@ function waitingFor(wish: PlaceWish): Waiting {
   // The caller may have stopped waiting.
   promise.catch(() => {});
   return { wish, since: monotonicMs(), place: promise, answer: resolve, fail: reject };
-}
-
-/** `Promise.withResolvers`, which Node.js 20 does not have. */
-function deferred<T>() {
-  let resolve!: (value: T) => void;
-  let reject!: (error: Error) => void;
-  const promise = new Promise<T>((done, failed) => {
-    resolve = done;
-    reject = failed;
-  });
-  return { promise, resolve, reject };
 }
