@@ -52,7 +52,10 @@ export function placesOf(parts: PlaceParts, run: Run): ShopPlaces {
         const refused = joinRefusal(record, quantity);
         if (refused) return refused;
         const place = await queue.join(record, { buyerId, quantity }, latestMs);
-        return place ? told(place) : { code: 'queue_full' };
+        if (place) return told(place);
+        // Perhaps the queue was turned off, or the sale closed, a moment ago.
+        const since = (await parts.readRecord(saleId)) ?? record;
+        return joinRefusal(since, quantity) ?? { code: 'queue_full' };
       });
     },
     async show(input, last) {

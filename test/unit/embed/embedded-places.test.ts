@@ -70,6 +70,21 @@ describe('a call about a place', () => {
     expect(await places.accept({ buyerId: '', offer })).toEqual(refused);
   });
 
+  test.each([
+    ['no_queue', { sale: { id: 'web', perBuyerLimit: 1 }, state: 'open' }],
+    ['ended', { ...record, state: 'closed' }],
+    ['queue_full', record],
+  ])('that gets no place is answered %s, as the sale is by then', async (code, since) => {
+    const records = [record, since as SaleRecord];
+    const none = async () => undefined;
+    const { places, faults } = placesWith(() => Promise.reject(new Error('not asked for')), {
+      queue: { join: none, look: none, leave: none, lookInMemory: () => undefined },
+      readRecord: async () => records.shift(),
+    });
+    expect(await places.join(holder)).toEqual({ code });
+    expect(faults).toEqual([]);
+  });
+
   test('is answered from memory if that is enough', async () => {
     const told = { number: 3, quantity: 1, state: 'waiting', reason: undefined, ahead: 2 } as const;
     const fails = () => Promise.reject(new Error('it was read'));
