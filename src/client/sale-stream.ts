@@ -78,7 +78,7 @@ export function followSale(
   return follow<SaleUpdate>(transport, stream, signal);
 }
 
-/** @param placeToken of an earlier answer; without it, the node has to read Postgres whenever it is asked */
+/** @param placeToken of an earlier answer; without it, the node has to read Postgres. Later connections send the newest one */
 export function followPlace(
   transport: Transport,
   { saleId, placeToken }: { readonly saleId: string; readonly placeToken: string | undefined },
@@ -92,7 +92,7 @@ export function followPlace(
 interface Stream {
   readonly route: Route;
   readonly params: Readonly<Record<string, string>>;
-  readonly headers?: Readonly<Record<string, string>>;
+  readonly headers?: Readonly<Record<string, string>> | undefined;
   /** Of its events, and of what an update has. */
   readonly kind: 'sale' | 'place';
 }
@@ -105,6 +105,7 @@ async function* follow<Update extends SaleUpdate | PlaceUpdate>(
   // They throw if the id is missing, or a header can't be sent. The loop would try again and again.
   transport.urlOf(stream);
   joined(stream.headers);
+  let { headers } = stream;
   let retryMs = RETRY_MS;
   let failures = 0;
   for (let isInterrupted = false; ; failures++) {
@@ -113,7 +114,7 @@ async function* follow<Update extends SaleUpdate | PlaceUpdate>(
     let detail = 'the stream has ended';
     let waitMs = 0;
     try {
-      const opened = await connection.open(transport, stream);
+      const opened = await connection.open(transport, { ...stream, headers });
       if (!opened.ok) {
         const { problem } = opened;
         if (!(FOR_NOW as readonly string[]).includes(problem.code)) return yield problem as never;
@@ -131,6 +132,8 @@ async function* follow<Update extends SaleUpdate | PlaceUpdate>(
           const value = JSON.parse(data ?? '');
           if (event === 'end') return yield { code: 'ended', reason: value.reason } as Update;
           [failures, isInterrupted] = [0, false];
+          // It spares the node a read. The token before may be signed with a key that the shop gives up soon.
+          if (value.placeToken !== undefined) headers = { 'place-token': value.placeToken };
           yield { code: 'found', [stream.kind]: value } as unknown as Update;
         }
       }

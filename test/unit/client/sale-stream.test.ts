@@ -162,6 +162,34 @@ test('a place is followed in the same way, with its token', async () => {
   ]);
 });
 
+test.each([undefined, 'p1.3.1.old'])(
+  'the newest place token goes with each new connection, first %s',
+  async (first) => {
+    const abort = new AbortController();
+    const run = async () => {
+      for await (const _ of client().followPlace('web', first, { signal: abort.signal }));
+    };
+    const done = run().catch(() => {});
+    const told = (place: object) => answers.at(-1)!.send(`event: place\ndata: ${JSON.stringify(place)}\n\n`);
+    const again = async () => {
+      await pass();
+      answers.at(-1)!.end();
+      await pass(1_000);
+    };
+    await pass();
+    told({ number: 3, placeToken: 'p1.3.1.mac' });
+    told({ number: 3, placeToken: 'p1.3.1.new' });
+    await again();
+    told({ number: 3 });
+    await again();
+    const sent = answers.map(({ headers }) => headers['place-token']);
+    expect(sent).toEqual([first, 'p1.3.1.new', 'p1.3.1.new']);
+    expect(answers[1]!.headers).toMatchObject({ authorization: 'Bearer t' });
+    abort.abort();
+    await done;
+  },
+);
+
 test('a place token that can’t be sent is refused at once', async () => {
   const next = client().followPlace('web', 'a\nb').next();
   await expect(next).rejects.toThrow(TypeError);
