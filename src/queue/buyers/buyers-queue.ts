@@ -108,13 +108,16 @@ export class BuyersQueue {
 
   /**
    * The buyer gives up its place, and its offer if it has one.
-   * @returns the place that it leaves, or has left before; without a number as `look`. @throws Busy, or as `leaveQueue`
+   * @returns the place that it leaves, or has left before; without a number as `look`
+   * @throws Busy if nothing was done, also because the place is being changed again and again; or as `leaveQueue`
    */
   async leave(record: SaleRecord, buyerId: string, leaving: Leaving = {}): Promise<ToldPlace | undefined> {
     const { db, guarded, applyReturn, fault } = this.#parts;
     const { id, queue } = record.sale;
     const left = await guarded(() => leaveQueue(db, id, buyerId, leaving));
     if (!left) return this.#lookAtEnd(record, buyerId, leaving.number);
+    // After some attempts Postgres gives up, and returns the place as it is, or nulls.
+    if (left.place.state !== 'left') throw new Busy('the place is being changed: try again later');
     this.#watched.get(id)?.watch.gone(left.place.number);
     try {
       if (left.returned !== undefined) await applyReturn(left.returned);

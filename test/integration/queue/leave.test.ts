@@ -1,0 +1,51 @@
+/** A leave that Postgres could not make. */
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { rows } from '../../../src/postgres/database.ts';
+import { BuyersQueue } from '../../../src/queue/buyers/buyers-queue.ts';
+import { asAdmin } from '../../support/postgres/least-rights.ts';
+import { QUEUE, queued, states } from '../../support/shop/queue.ts';
+import { Shop } from '../../support/shop/shop.ts';
+import { query } from '../../support/shop/truth.ts';
+
+let shop: Shop;
+
+beforeAll(async () => {
+  shop = await Shop.open({ backend: 'memory' });
+});
+
+afterAll(() => shop[Symbol.asyncDispose]());
+
+/** A queue in which anna waits. */
+async function queueOfAnna() {
+  const { id } = await shop.sell({ stock: 1, ...QUEUE });
+  await queued(shop, id, ['anna']);
+  const queue = new BuyersQueue({
+    ...{ db: shop.db, deadlineMs: 5_000 },
+    guarded: (work) => work(),
+    applyReturn: async () => {},
+    fault: () => {},
+  });
+  onTestFinished(() => queue.stop());
+  const record = (await shop.backend.sales.read(id))!;
+  return { id, leave: () => queue.leave(record, 'anna') };
+}
+
+test('because its place changed before each attempt is answered busy, and may be repeated', async () => {
+  const { id, leave } = await queueOfAnna();
+  // Each attempt finds the place as it was, and no row to change.
+  const admin = asAdmin(shop.databaseUrl);
+  const misses = "CREATE FUNCTION misses() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'";
+  const trigger = 'CREATE TRIGGER misses BEFORE UPDATE ON places FOR EACH ROW EXECUTE FUNCTION misses()';
+  await query(admin, `${misses}; ${trigger}`);
+  await expect(leave()).rejects.toMatchObject({ code: 'busy' });
+  await query(admin, 'DROP TRIGGER misses ON places');
+  expect(await states(shop, id)).toEqual({ anna: 'waiting' });
+  expect(await leave()).toMatchObject({ number: 1, state: 'left' });
+});
+
+test('because the offer is no longer there to be given back is answered busy', async () => {
+  const { id, leave } = await queueOfAnna();
+  await rows(shop.db, "UPDATE places SET state = 'offered' WHERE sale_id = ?", [id]);
+  await expect(leave()).rejects.toMatchObject({ code: 'busy' });
+  expect(await states(shop, id)).toEqual({ anna: 'offered' });
+});
