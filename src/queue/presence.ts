@@ -59,19 +59,6 @@ export class PresentPlaces {
   get heardOf(): PresentPlaces | undefined {
     return this.#pages && new PresentPlaces(this.#pages, false);
   }
-
-  /** How many of the numbers after `after` and before `before` are present. */
-  count(after: number, before: number): number {
-    if (this.isEverybody) return Math.max(0, before - after - 1);
-    let present = 0;
-    for (let number = after + 1; number < before; ) {
-      const end = Math.min(before, (pageOf(number) + 1) * PAGE_PLACES + 1);
-      const page = this.#pages?.get(pageOf(number));
-      if (page) for (let n = number; n < end; n++) if (page[bitOf(n)] === '1') present++;
-      number = end;
-    }
-    return present;
-  }
 }
 
 /** Nobody can be absent: for a queue whose `presenceSeconds` is 0. */
