@@ -3,7 +3,7 @@
  * ever lost. States and crash points: docs/internals/queue.md.
  *
  * A queue may fill before Postgres has statistics of it. Then `number = ANY` reads the whole queue. Many places are looked up with
- * LATERAL and LIMIT, which uses the index even then.
+ * LATERAL and LIMIT, which uses the index even then. An UPDATE can't do that with the table that it changes: there, see `named`.
  */
 import { MAX_PER_BUYER_LIMIT } from '../engine/limits.ts';
 import { numbers, texts } from '../postgres/array-literal.ts';
@@ -42,6 +42,18 @@ const COLUMNS = `p.sale_id, p.reason, ${LIVE_COLUMNS}`;
 const COMMIT_S = 5;
 const IS_OVER = `EXISTS (SELECT 1 FROM sales s
   WHERE s.id = p.sale_id AND s.ends_at <= now() - ${COMMIT_S} * interval '1 second') AS is_over`;
+
+/**
+ * Rows `n` that name places for an UPDATE, as SQL. Bindings: the sale, and an array for each column. OFFSET 0 hides the sale from the
+ * planner, and the inner SELECTs hide the numbers. If it knew the sale, it would expect a few places there, and read the whole queue.
+ */
+const named = (columns: Readonly<Record<string, 'bigint' | 'integer'>>) => {
+  const arrays = Object.values(columns).map((type) => `(SELECT ?::${type}[])`);
+  const names = Object.keys(columns).join(', ');
+  return `(SELECT ?::text AS sale_id, ${names} FROM unnest(${arrays.join(', ')}) AS n (${names}) OFFSET 0) AS n`;
+};
+/** IS TRUE keeps the planner from reading all of an index of waiting places that it takes to be short. */
+const IS_NAMED_WAITING = "p.sale_id = n.sale_id AND p.number = n.number AND (p.state = 'waiting') IS TRUE";
 
 function placeOf(row: RawPlace): Place {
   return {
@@ -191,7 +203,7 @@ export async function passOverAbsent(
     rows(
       db,
       `UPDATE places p SET state = 'left', reason = 'absent', ended_at = now()
-       WHERE p.sale_id = ? AND p.number = ANY (?::bigint[]) AND p.state = 'waiting' AND ${IS_ABSENT}
+       FROM ${named({ number: 'bigint' })} WHERE ${IS_NAMED_WAITING} AND ${IS_ABSENT}
          AND EXISTS (SELECT 1 FROM queues WHERE ${IS_SAME_QUEUE}) RETURNING 1`,
       [queue.saleId, numbers(passed.map(({ number }) => number)), ...sameQueue(queue)],
     ),
@@ -217,16 +229,16 @@ export async function passOverLimited(
     rows<{ number: string }>(
       db,
       `UPDATE places p SET state = 'left', reason = 'limit', ended_at = now()
-     FROM unnest(?::bigint[], ?::integer[]) AS n (number, quantity), sales s
-     WHERE p.sale_id = ? AND p.number = n.number AND p.state = 'waiting' AND s.id = p.sale_id
+     FROM ${named({ number: 'bigint', quantity: 'integer' })}, sales s
+     WHERE ${IS_NAMED_WAITING} AND s.id = p.sale_id
        AND n.quantity + (SELECT coalesce(sum(h.quantity), 0)
          FROM (${held} AND o.one_per_buyer UNION ALL ${held} AND NOT o.one_per_buyer) AS h) > s.per_buyer_limit
        AND EXISTS (SELECT 1 FROM queues WHERE ${IS_SAME_QUEUE})
      RETURNING p.number::text`,
       [
+        queue.saleId,
         numbers(passed.map(({ place }) => place.number)),
         numbers(passed.map(({ quantity }) => quantity)),
-        queue.saleId,
         ...sameQueue(queue),
       ],
     ),

@@ -395,6 +395,36 @@ test('verify handles each order a few times, although Postgres has no statistics
   expect(Object.entries(handled).filter(([, rows]) => rows > 6 * orders)).toEqual([]);
 }, 120_000);
 
+test('ending places handles these places only, although Postgres has no statistics yet', async () => {
+  const [places, ended] = [20_000, 200];
+  const database = await emptyDatabase();
+  await using fresh = await Shop.open({ database });
+  const freshAdmin = new pg.Client({ connectionString: database });
+  await freshAdmin.connect();
+  onTestFinished(() => freshAdmin.end());
+  await fresh.service.create({ id: 'line', stock: 5, queue: 'fifo', presenceSeconds: 20 }, BY.actor);
+  await freshAdmin.query(`INSERT INTO places (sale_id, number, buyer_id, quantity)
+    SELECT 'line', n, 'buyer-' || n, 1 FROM generate_series(1, ${places}) AS n`);
+  await tidyPresence(fresh.db, 'line', 20);
+  await freshAdmin.query("UPDATE queue_presence SET since = now() - interval '1 day'");
+  const queue = (await readQueue(fresh.db, 'line'))!;
+  const due = (await readWaiting(fresh.db, 'line', places / 2, ended)).filter(
+    ({ number }) => number % 2 === 0,
+  );
+  const sent: Executed[] = [];
+  fresh.db.on('query', (query: Executed) => sent.push(query));
+  expect(await passOverAbsent(fresh.db, queue, due)).toBe(due.length);
+  // More than a buyer may hold.
+  const limited = (await readWaiting(fresh.db, 'line', 0, ended)).map((place) => ({ place, quantity: 9 }));
+  expect(await passOverLimited(fresh.db, queue, limited)).toHaveProperty('size', ended);
+  await freshAdmin.query(
+    "UPDATE places SET state = 'waiting', reason = NULL, ended_at = NULL WHERE state = 'left'",
+  );
+  const updates = sent.filter(({ sql }) => sql.includes('UPDATE places'));
+  expect(updates).toHaveLength(2);
+  for (const update of updates) expect(await rowsHandledBy(freshAdmin, update)).toBeLessThan(20 * ended);
+}, 60_000);
+
 test('a page of the sales that begin in a short time handles these only, also among the oldest sales', async () => {
   const hours = (count: number) => new Date(Date.now() + count * 3_600_000).toISOString();
   const until = hours(SALES + 1);
