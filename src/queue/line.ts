@@ -2,6 +2,7 @@
  * The line of a queue: its places in the order in which they are served. A place's rank counts from 1. With `fifo` the rank is the
  * number. With `draw` the places that were given before the window opened have drawn ranks, and all later ones stand behind them.
  */
+import { MAX_PER_BUYER_LIMIT } from '../engine/limits.ts';
 import { type Database, rows } from '../postgres/database.ts';
 import type { NumbersByRank, RanksByNumber } from './draw/drawn-order.ts';
 import type { Place } from './place.ts';
@@ -10,8 +11,11 @@ import { readPlaces, readWaiting, waitingAmong } from './places.ts';
 export interface Line {
   rankOf(number: number): number;
   numberAt(rank: number): number;
-  /** The next places that wait, behind a rank, in the order of their ranks. */
-  waiting(db: Database, afterRank: number, most: number): Promise<Place[]>;
+  /**
+   * The next places that wait, behind a rank, in the order of their ranks.
+   * @param mostUnits only places that want no more than these
+   */
+  waiting(db: Database, afterRank: number, most: number, mostUnits?: number): Promise<Place[]>;
   /** The rank of the place that has `ahead` waiting places before it, behind `afterRank`; `undefined`: fewer wait. */
   rankBehind(db: Database, afterRank: number, ahead: number): Promise<number | undefined>;
 }
@@ -32,8 +36,8 @@ export class FifoLine implements Line {
     return rank;
   }
 
-  waiting(db: Database, afterRank: number, most: number): Promise<Place[]> {
-    return readWaiting(db, this.#saleId, afterRank, most);
+  waiting(db: Database, afterRank: number, most: number, mostUnits?: number): Promise<Place[]> {
+    return readWaiting(db, this.#saleId, afterRank, most, mostUnits);
   }
 
   async rankBehind(db: Database, afterRank: number, ahead: number): Promise<number | undefined> {
@@ -76,15 +80,24 @@ export class DrawnLine implements Line {
     return rank <= this.#entries ? this.#numbers.numberAt(rank) : rank;
   }
 
-  async waiting(db: Database, afterRank: number, most: number): Promise<Place[]> {
+  async waiting(
+    db: Database,
+    afterRank: number,
+    most: number,
+    mostUnits = MAX_PER_BUYER_LIMIT,
+  ): Promise<Place[]> {
     const found: Place[] = [];
     let after = afterRank;
     for (; after < this.#entries && found.length < most; after += RANKS_AT_ONCE) {
       const drawn = await readPlaces(db, this.#saleId, this.#numbersBehind(after));
-      found.push(...this.#inOrder(drawn.filter(({ state }) => state === 'waiting')));
+      found.push(
+        ...this.#inOrder(drawn.filter(({ state, quantity }) => state === 'waiting' && quantity <= mostUnits)),
+      );
     }
     if (found.length < most)
-      found.push(...(await this.#behind.waiting(db, Math.max(after, this.#entries), most - found.length)));
+      found.push(
+        ...(await this.#behind.waiting(db, Math.max(after, this.#entries), most - found.length, mostUnits)),
+      );
     return found.slice(0, most);
   }
 

@@ -118,18 +118,22 @@ export async function readPlaces(db: Database, saleId: string, wanted: readonly 
   return found.map(placeOf);
 }
 
-/** The next places that wait, in the order of their numbers. */
+/**
+ * The next places that wait, in the order of their numbers.
+ * @param mostUnits only places that want no more than these
+ */
 export async function readWaiting(
   db: Database,
   saleId: string,
   after: number,
   most: number,
+  mostUnits = MAX_PER_BUYER_LIMIT,
 ): Promise<Place[]> {
   const found = await rows<RawPlace>(
     db,
-    `SELECT ${COLUMNS} FROM places p WHERE p.sale_id = ? AND p.state = 'waiting' AND p.number > ?
+    `SELECT ${COLUMNS} FROM places p WHERE p.sale_id = ? AND p.state = 'waiting' AND p.number > ? AND p.quantity <= ?
      ORDER BY p.number LIMIT ?`,
-    [saleId, after, most],
+    [saleId, after, mostUnits, most],
   );
   return found.map(placeOf);
 }

@@ -12,6 +12,7 @@ import type { Line } from '../line.ts';
 import { passOverAbsent } from '../places.ts';
 import type { PresentPlaces } from '../presence.ts';
 import type { ReadQueue } from '../queue-state.ts';
+import type { Turns } from './turns.ts';
 
 /** Places that end in one round: some 50 ms of Postgres' time. */
 const MAX_ENDED = 2_048;
@@ -22,8 +23,7 @@ export interface AbsenteesOf {
   readonly present: PresentPlaces;
   /** No place of a rank up to this one waits. */
   readonly head: number;
-  /** The turn of all places before this rank has come. */
-  readonly before: number;
+  readonly turns: Turns;
 }
 
 export interface Ended {
@@ -33,12 +33,16 @@ export interface Ended {
 }
 
 export async function endAbsentees(db: Database, absentees: AbsenteesOf): Promise<Ended> {
-  const { queue, line, present, head, before } = absentees;
-  if (present.isEverybody || before <= head + 1) return { absent: 0, isMore: false };
-  const waiting = await line.waiting(db, head, MAX_ENDED);
-  const absent = waiting.filter(({ number }) => line.rankOf(number) < before && !present.has(number));
+  const { queue, line, present, head, turns } = absentees;
+  const mostUnits = turns.mostAt(head + 1);
+  if (present.isEverybody || mostUnits === 0) return { absent: 0, isMore: false };
+  const waiting = await line.waiting(db, head, MAX_ENDED, mostUnits);
+  const absent = waiting.filter(
+    ({ number, quantity }) => line.rankOf(number) < turns.before(quantity) && !present.has(number),
+  );
   const ended = await passOverAbsent(db, queue, absent);
-  // If all that were read are present, the next look would find the same.
-  const isMore = ended > 0 && waiting.length === MAX_ENDED && absent.at(-1) === waiting.at(-1);
+  // If none has ended, the next look would find the same.
+  const isFull = ended > 0 && waiting.length === MAX_ENDED;
+  const isMore = isFull && line.rankOf(waiting.at(-1)!.number) < turns.before(1);
   return { absent: ended, isMore };
 }

@@ -22,6 +22,7 @@ import { beginOffers, settleOffers } from './begun-offers.ts';
 import type { HeadEvents } from './head-events.ts';
 import { offerUnits, type RoundOf } from './round.ts';
 import { type Standing, writeAlive, writeStanding } from './standing.ts';
+import { Turns } from './turns.ts';
 
 /** From one round to the next. Units that come back wait for at most two of them. */
 const EVERY_MS = 250;
@@ -65,10 +66,10 @@ export class QueueHead {
   /** By sale: the draw under way. */
   readonly #drawing = new Map<string, Promise<void>>();
   /**
-   * By sale: the turn of all places before this rank has come, and not all absent ones among them are ended yet. 0: all of them are. No
-   * entry: this head has not looked yet.
+   * By sale: the turns that have come, of which not all absent places are ended yet. Empty: all of them are. No entry: this head has not
+   * looked yet.
    */
-  readonly #turns = new Map<string, number>();
+  readonly #turns = new Map<string, Turns>();
 
   constructor(options: QueueHeadOptions) {
     this.#options = options;
@@ -175,21 +176,23 @@ export class QueueHead {
     const begin = (numbers: readonly number[]) => beginOffers(db, state, numbers);
     const made = await offerUnits({ db, buy, events, begin }, round);
     if (made.offers > 0) await settleOffers(db, sale.id);
-    const isMore = await this.#endAbsentees(round, made.before);
+    const isMore = await this.#endAbsentees(round, made.turns);
     const passes = fit === 'pass' && sale.perBuyerLimit > 1;
     await this.#report(row, state, { line, present, passes, made: made.offers, free: free - made.units });
     return made.offers === MAX_OFFERS || isMore;
   }
 
   /** @returns whether there are more */
-  async #endAbsentees(round: RoundOf, before: number): Promise<boolean> {
+  async #endAbsentees(round: RoundOf, turns: Turns): Promise<boolean> {
     const { db, events } = this.#options;
-    const { saleId, reach } = round;
-    // The head before this one may have left places that are absent, up to the reach.
-    const turns = Math.max(before, this.#turns.get(saleId) ?? reach);
-    const { absent, isMore } = await endAbsentees(db, { ...round, before: turns });
+    const { saleId, fit, reach } = round;
+    const known = this.#turns.get(saleId);
+    if (known) turns.add(known);
+    // The head before this one may have left places that are absent, up to the reach. At least one unit was free there.
+    else turns.come(reach, fit === 'pass' ? 1 : undefined);
+    const { absent, isMore } = await endAbsentees(db, { ...round, turns });
     if (absent > 0) events.passedOver({ saleId, absent, limited: 0 });
-    this.#turns.set(saleId, isMore ? turns : 0);
+    this.#turns.set(saleId, isMore ? turns : new Turns());
     return isMore;
   }
 

@@ -23,7 +23,8 @@ import type { PresentPlaces } from '../presence.ts';
 import { presentRanks } from '../present-ranks.ts';
 import { NEAR_RANKS, type ReadQueue } from '../queue-state.ts';
 import type { HeadEvents } from './head-events.ts';
-import { type Free, nextTurn } from './turn.ts';
+import { type Free, nextTurn, type Turn } from './turn.ts';
+import { Turns } from './turns.ts';
 
 /**
  * How long a round waits for the commits of its offers. A commit that takes longer goes on: a later round finds it, or repeats the
@@ -65,42 +66,64 @@ export interface Done {
 }
 
 export interface RoundEnd extends Done {
-  /** The turn of all places before this rank has come. */
-  readonly before: number;
+  readonly turns: Turns;
 }
 
 /** @returns the offers that were begun. @throws the database's error */
 export async function offerUnits(parts: RoundParts, round: RoundOf): Promise<RoundEnd> {
-  const { saleId, line, fit, begun } = round;
+  const { saleId, fit, begun } = round;
   let { free } = round;
   let made: Done = { offers: 0, units: 0 };
   let after = round.head;
-  let before = 0;
+  const turns = new Turns();
   for (let goesOn = free.units > 0 && (free.offers > 0 || begun.size > 0); goesOn; ) {
-    const { waiting, upTo } = await nextWaiting(parts.db, round, after);
+    const { waiting, upTo } = await nextWaiting(parts.db, round, after, free.units);
     const turn = nextTurn(waiting, free, fit, begun);
     if (!(await parts.begin(turn.offers.map(({ place }) => place.number)))) break;
     await noteReach(parts.db, round, turn.offers.at(-1)?.place);
     const page = await makeOffers(parts, round, turn.offers);
     if (page.limited > 0) parts.events.passedOver({ saleId, absent: 0, limited: page.limited });
     made = { offers: made.offers + page.offers, units: made.units + page.units };
+    noteTurns(turns, round, turn, { free, upTo });
     free = turn.left;
-    before = turn.goesOn ? upTo + 1 : turn.last ? line.rankOf(turn.last.number) : before;
     goesOn = turn.goesOn && upTo < round.last && page.delayed === 0;
     after = upTo;
   }
   if (made.offers > 0) parts.events.offered({ saleId, ...made });
-  return { ...made, before };
+  return { ...made, turns };
 }
 
-/** The next places that wait, and whose buyers are present: those of some ranks up to `upTo`. */
+function noteTurns(
+  turns: Turns,
+  { line, fit }: RoundOf,
+  { offers, last, left, goesOn }: Turn,
+  { free, upTo }: { readonly free: Free; readonly upTo: number },
+): void {
+  if (fit !== 'pass') {
+    if (goesOn) turns.come(upTo + 1);
+    else if (last) turns.come(line.rankOf(last.number));
+    return;
+  }
+  let { units } = free;
+  for (const { place, quantity } of offers) {
+    turns.come(line.rankOf(place.number), units);
+    units -= quantity;
+  }
+  if (goesOn) turns.come(upTo + 1, left.units);
+}
+
+/**
+ * The next places that wait, and whose buyers are present: those of some ranks up to `upTo`. With `fit: pass` some that want more than
+ * the free units may be missing.
+ */
 async function nextWaiting(
   db: Database,
-  { saleId, line, present, last }: RoundOf,
+  { saleId, line, fit, present, last }: RoundOf,
   after: number,
+  freeUnits: number,
 ): Promise<{ waiting: readonly Place[]; upTo: number }> {
   if (present.isEverybody) {
-    const waiting = await line.waiting(db, after, PAGE);
+    const waiting = await line.waiting(db, after, PAGE, fit === 'pass' ? freeUnits : undefined);
     const end = waiting.at(-1);
     return { waiting, upTo: end && waiting.length === PAGE ? line.rankOf(end.number) : last };
   }

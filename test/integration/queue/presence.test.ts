@@ -162,7 +162,8 @@ test('a unit does not wait until all who are absent before it have ended', async
   } as const;
   const parts = { db: shop.db, buy, events: new SeenHead(), begin: async () => true };
   const made = await offerUnits(parts, { ...round, free: { units: 1, offers: 9 } });
-  expect(made).toEqual({ offers: 1, units: 1, before: last - 1 });
+  expect(made).toMatchObject({ offers: 1, units: 1 });
+  expect(made.turns.before(1)).toBe(last - 1);
   expect(await countOf(shop, id)).toEqual({ waiting: last - 1, offered: 1 });
   // Nodes read places so far behind the head only because the head has noted that.
   expect(await state()).toMatchObject({ head: 0, reach: last - 1 });
@@ -174,6 +175,49 @@ test('a unit does not wait until all who are absent before it have ended', async
   });
   expect(await countOf(shop, id)).toEqual({ left: last - 2, offered: 1, waiting: 1 });
   expect(seen).toMatchObject({ absent: last - 2, failures: [] });
+});
+
+test.each([
+  ['pass', { two: 'waiting', one: 'left', also: 'waiting', anna: 'offered' }],
+  ['less', { two: 'left', one: 'left', also: 'left', anna: 'offered' }],
+] as const)('with fit %s, an absent place is ended if units were its to take', async (fit, wanted) => {
+  // Without the heads of other tests.
+  await using shop = await Shop.open();
+  await shop.startSync();
+  const { id } = await shop.sell({ stock: 1, ...QUEUE, fit, perBuyerLimit: 2, presenceSeconds: SECONDS });
+  await queued(shop, id, ['two'], 2);
+  await queued(shop, id, ['one']);
+  await queued(shop, id, ['also'], 2);
+  await queued(shop, id, ['anna', 'bert']);
+  await complete(id, shop);
+  await markPresent(shop.db, id, SECONDS, [4, 5]);
+  const { seen } = shop.startHead((await shop.startEngine()).take);
+  await untilStates(shop, id, wanted);
+  // The head has looked at all of them again.
+  const { report } = (await readQueue(shop.db, id))!;
+  await until(async () => (await readQueue(shop.db, id))!.report !== report, { what: 'the next report' });
+  await untilStates(shop, id, { ...wanted, bert: 'waiting' });
+  expect(seen.failures).toEqual([]);
+});
+
+test('with fit pass, who is absent at the end of the line stays if too few units were free', async () => {
+  await using shop = await Shop.open();
+  await shop.startSync();
+  const { id } = await shop.sell({
+    stock: 1,
+    ...QUEUE,
+    fit: 'pass',
+    perBuyerLimit: 2,
+    presenceSeconds: SECONDS,
+  });
+  await queued(shop, id, ['anna', 'bert', 'carl'], 2);
+  await complete(id, shop);
+  await markPresent(shop.db, id, SECONDS, [1]);
+  shop.startHead((await shop.startEngine()).take);
+  await until(async () => (await readQueue(shop.db, id))?.freeUnits === 1, { what: 'the head reports' });
+  expect(await states(shop, id)).toEqual({ anna: 'waiting', bert: 'waiting', carl: 'waiting' });
+  await shop.service.change(id, { action: 'top-up', units: 2 }, BY);
+  await untilStates(shop, id, { anna: 'offered', bert: 'waiting', carl: 'waiting' });
 });
 
 test('a buyer far behind those who are absent is told of its offer', async () => {
