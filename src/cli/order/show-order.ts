@@ -83,8 +83,8 @@ export function orderSheet(order: Order, replaces?: string): string {
 
 const COLUMNS = {
   order: { head: 'order', of: ({ orderId }) => orderId },
-  sale: { head: 'sale', of: ({ saleId }) => saleId },
-  buyer: { head: 'buyer', of: ({ buyerId }) => buyerId },
+  sale: { head: 'sale', of: ({ saleId }) => saleId, isId: true },
+  buyer: { head: 'buyer', of: ({ buyerId }) => buyerId, isId: true },
   units: { head: 'units', of: ({ quantity }) => number(quantity), align: 'right', spare: 4 },
   status: { head: 'status', of: ({ status }) => status },
   payType: { head: 'paid by', of: ({ payType }) => payType, spare: 2 },

@@ -71,7 +71,7 @@ export function placeColumns(places: readonly PlaceStatus[]): readonly Column<Pl
   const isAheadKnown = places.some(({ ahead }) => ahead !== undefined);
   return [
     { head: 'place', of: (place) => number(place.number), align: 'right' },
-    { head: 'buyer', of: ({ buyerId }) => buyerId },
+    { head: 'buyer', of: ({ buyerId }) => buyerId, isId: true },
     { head: 'units', of: ({ quantity }) => number(quantity), align: 'right', spare: 4 },
     { head: 'state', of: ({ state, reason }) => (reason === undefined ? state : `${state} (${reason})`) },
     ...(isAheadKnown ? [AHEAD] : []),

@@ -4,7 +4,7 @@ import { columns, number, plural } from '../terminal/output.ts';
 import type { Column } from '../terminal/table.ts';
 
 export const SALE_COLUMNS: readonly Column<SaleStatus>[] = [
-  { head: 'sale', of: ({ id }) => id },
+  { head: 'sale', of: ({ id }) => id, isId: true },
   { head: 'state', of: stateOf },
   { head: 'stock', of: stockText, align: 'right' },
   {

@@ -27,7 +27,8 @@ test.runIf(hasTerminals)('a list fits into the terminal', async () => {
   expect(lines).toEqual([
     expect.stringMatching(/^sale +state +stock +remaining +orders +starts$/),
     `spring-2027  open, sold out    100          0     100  ${SALE.startsAt}`,
-    'The terminal is too narrow for ends, title. To see the whole list, add: | less -S',
+    'The terminal is too narrow for ends, title.',
+    'To see the whole list, add: | less -S',
   ]);
 });
 

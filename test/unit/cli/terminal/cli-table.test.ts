@@ -61,7 +61,7 @@ describe('a table', () => {
         'first     12  2026-11-22 15:24Z  so    A title of several wor…',
         'x          -  2026-11-22 15:24Z  so',
       ],
-      remark: 'The terminal is too narrow for all texts. To see the whole list, add: | less -S',
+      remark: 'The terminal is too narrow for all texts.\nTo see the whole list, add: | less -S',
     });
     expect(fitted(49).lines[1]).toBe('first     12  2026-11-22 15:24Z  so    A title o…');
     expect(fitted(48)).toEqual({
@@ -70,18 +70,18 @@ describe('a table', () => {
         'first     12  so    A title of several words',
         'x          -  so',
       ],
-      remark: 'The terminal is too narrow for at. To see the whole list, add: | less -S',
+      remark: 'The terminal is too narrow for at.\nTo see the whole list, add: | less -S',
     });
     expect(fitted(25)).toMatchObject({
       lines: ['id     note  title', 'first  so    A title of …', 'x      so'],
-      remark: expect.stringContaining('too narrow for count, at. '),
+      remark: expect.stringContaining('too narrow for all texts, count, at.\n'),
     });
   });
 
   test('leaves out a column without any entry before all others', () => {
     const rows = ROWS.map(({ note: _, ...row }) => row);
     expect(fitted(46, rows).lines[0]).toBe('id     count  at                 title');
-    expect(fitted(46, rows).remark).toContain('too narrow for note. ');
+    expect(fitted(46, rows).remark).toContain('too narrow for all texts, note.\n');
   });
 
   test('shows what is needed even if its lines wrap', () => {
@@ -89,7 +89,7 @@ describe('a table', () => {
     expect(fitted(80, [{ id, title: 'so' }]).lines).toEqual([`${'id'.padEnd(92)}title`, `${id}  so`]);
   });
 
-  test('has its titles once, and its columns in one place', () => {
+  test('has its titles once, and its columns in one place: a wider cell pushes its own row only', () => {
     const table = new Table(COLUMNS, 62);
     const pages = [
       table.page(ROWS),
@@ -100,8 +100,45 @@ describe('a table', () => {
     expect(pages.slice(1)).toEqual([
       'y       1000  2026-11-22 15:24Z  no    short',
       'a longer id      -  2026-11-22 15:24Z  -     B',
-      'z                -  2026-11-22 15:24Z  -     C',
+      'z          -  2026-11-22 15:24Z  -     C',
     ]);
+  });
+});
+
+describe('a long id', () => {
+  const IDS: readonly Column<Row>[] = [{ ...COLUMNS[0]!, isId: true }, ...COLUMNS.slice(1)];
+  const id = `spring-2027-${'x'.repeat(40)}-balcony`;
+  const table = (room: number, ...rows: Row[]) => new Table(IDS, room).page(rows);
+
+  test('is whole where it has room, as in a pipe', () =>
+    expect(table(Infinity, { id, note: 'so', title: 'A' })).toContain(id));
+
+  test('loses its middle before a column with entries goes', () => {
+    const narrow = new Table(IDS, 70);
+    const [head, row] = narrow.page([{ id, count: 3, note: 'so', title: 'A' }]).split('\n');
+    expect(head).toMatch(/^id +count +at +note +title$/);
+    expect(row).toMatch(/^spring-2027-x+…x+-balcony {6}3 {2}2026-11-22 15:24Z {2}so {4}A$/);
+    expect(row!.length).toBeLessThanOrEqual(70);
+    expect(narrow.remark).toBe(
+      'The terminal is too narrow for whole ids.\nTo see the whole list, add: | less -S',
+    );
+  });
+
+  test('is whole rather than beside an empty column', () =>
+    expect(table(100, { id, count: 3, title: 'A' })).toContain(id));
+
+  test('such as a UUID is never cut', () => {
+    const uuid = '7d3b9a52-51ce-4a35-9f8e-4c2a0d6b8f11';
+    expect(table(60, { id: uuid, count: 3, note: 'so', title: 'A' })).toContain(uuid);
+  });
+
+  test('of a later page is cut too, if its row has no room', () => {
+    const narrow = new Table(IDS, 70);
+    narrow.page(ROWS);
+    const row = narrow.page([{ id, count: 3, note: 'so', title: 'A' }]);
+    expect(row.length).toBeLessThanOrEqual(70);
+    expect(row).toMatch(/^spring-.*….*-balcony /);
+    expect(narrow.remark).toContain('too narrow for whole ids.');
   });
 });
 
@@ -161,6 +198,21 @@ describe('on 80 columns', () => {
       'order list of long ids',
       new Table(orderColumns(false), 80).page([ofUuid]),
       [ofUuid.buyerId, 'cancelled'],
+    ],
+    [
+      'sale list of the longest ids',
+      new Table(SALE_COLUMNS, 80).page([{ ...sale, id: `spring-${'x'.repeat(57)}` }]),
+      ['spring-xx', '…', 'sold out', '2,000'],
+    ],
+    [
+      'order list of the longest ids',
+      new Table(orderColumns(false), 80).page([{ ...order, buyerId: `tenant-${'x'.repeat(70)}` }]),
+      ['tenant-xx', '…', 'cancelled', '2026-11-22 15:24'],
+    ],
+    [
+      'order refunds-due of the longest ids',
+      new Table(REFUND_COLUMNS, 80).page([{ ...order, saleId: 's'.repeat(64), buyerId: 'b'.repeat(77) }]),
+      ['sss…sss', 'bbb…bbb', 'transfer'],
     ],
     ['order list --buyer', new Table(orderColumns(true), 80).page([ofUuid]), ['transfer', AT]],
     ['order refunds-due', new Table(REFUND_COLUMNS, 80).page([order]), ['buyer-4711', 'transfer']],
