@@ -17,6 +17,7 @@ import { confirmation, YES_OPTION } from '../command/confirm.ts';
 import { mayPass } from '../command/may-pass.ts';
 import { withOperations } from '../command/open-operations.ts';
 import { writeOrders } from '../order/export.ts';
+import { formatOf } from '../order/export-file.ts';
 import { EXIT_OK, UsageError } from '../terminal/explain.ts';
 import { note, number, plural, print, printJson } from '../terminal/output.ts';
 import { progressBar } from '../terminal/progress.ts';
@@ -32,7 +33,7 @@ export const deleteSale: CommandSpec = {
   summary: 'delete an archived sale for good, with its ledger and its orders',
   details:
     'A sale that has orders is deleted only with both --with-orders and --export: all its orders are written to that file ' +
-    'first, as by `stockade order export` in NDJSON, and only orders in that file are deleted. Nothing is written if the deletion ' +
+    'first, as by `stockade order export` in NDJSON, which is why it may not be named .csv, and only orders in that file are deleted. Nothing is written if the deletion ' +
     'would be refused. A file that exists is never ' +
     'changed: it must have exactly these orders already, as after an attempt that failed. ' +
     'If the command is interrupted while orders are being deleted, nodes go on; the same command shows how far they are.',
@@ -55,6 +56,11 @@ export const deleteSale: CommandSpec = {
     if (withOrders !== (file === undefined ? undefined : true)) {
       throw new UsageError(
         '--with-orders and --export belong together: orders are deleted after they were exported',
+      );
+    }
+    if (formatOf(file) !== 'ndjson') {
+      throw new UsageError(
+        `--export writes NDJSON, and ${file} would be taken for CSV: name it .ndjson; \`stockade order export\` writes CSV`,
       );
     }
     const author = authorOf(options);

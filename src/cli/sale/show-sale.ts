@@ -40,6 +40,7 @@ export function saleSheet(sale: SaleStatus): string {
     ['pay within', sale.payWithinSeconds === undefined ? undefined : secondsText(sale.payWithinSeconds)],
     ['price', inMinor(sale.priceMinor, sale.currency)],
     ['face value', inMinor(sale.faceValueMinor, sale.currency)],
+    ['currency', hasAmount(sale) ? undefined : sale.currency],
     ['shop', sale.shopId],
     ['metadata', Object.keys(sale.metadata).length === 0 ? undefined : JSON.stringify(sale.metadata)],
     ['archived', sale.archivedAt],
@@ -97,6 +98,10 @@ function stateOf(sale: SaleStatus): string {
   if (phase !== 'running') return `${sale.state}, ${phase}`;
   return sale.soldOut ? `${sale.state}, sold out` : sale.state;
 }
+
+/** Amounts are shown with their currency. */
+const hasAmount = ({ priceMinor, faceValueMinor }: SaleStatus): boolean =>
+  priceMinor !== undefined || faceValueMinor !== undefined;
 
 /** The amount in minor units, because how many of them make a whole depends on the currency. */
 function inMinor(amount: number | undefined, currency: string | undefined): string | undefined {

@@ -24,6 +24,21 @@ test('a repeated command does not name a file that it has not written', async ()
   });
 });
 
+test('a file whose name says that it is CSV is refused before anything is read or asked', async () => {
+  const asked: string[] = [];
+  const env = await answeringNode((_, { pathname }) => {
+    asked.push(pathname);
+    return { state: 'none' };
+  });
+  expect(await callCli([...AGAIN.slice(0, -1), 'jazz.CSV'], { env })).toMatchObject({
+    exitCode: 2,
+    stderr: expect.stringMatching(
+      /^error: --export writes NDJSON, and jazz.CSV would be taken for CSV: name it .ndjson; `.* order export` writes CSV\n/,
+    ),
+  });
+  expect(asked).toEqual([]);
+});
+
 test('nor in JSON', async () => {
   const env = await deletingNode(1);
   const { stdout } = await callCli([...AGAIN, '--json'], { env });

@@ -116,6 +116,11 @@ test('the sheet has a line for the purchase token only if one is required', () =
   expect(saleSheet(sale)).not.toContain('purchase token');
 });
 
+test('a currency without an amount is shown', () => {
+  expect(saleSheet({ ...sale, currency: 'EUR' })).toMatch(/^currency +EUR$/m);
+  expect(saleSheet({ ...sale, currency: 'EUR', faceValueMinor: 900 })).not.toMatch(/^currency/m);
+});
+
 test('the sheet of a sale with a queue shows how it works', () => {
   const queue = {
     queue: 'draw',
