@@ -71,10 +71,11 @@ function changeCommand({ kind, change, options: own = [], ...spec }: ChangeSpec)
       const wanted = change(options);
       const author = authorOf(options);
       const confirm = isFinal(kind) ? confirmation(`${kind} order ${orderId}`, options) : undefined;
-      const outcome = await withOperations({ config, log }, async ({ orders }) => {
-        await confirm?.(async () =>
-          toldOf(kind as FinalKind, expectDone(await orders.showOrder(orderId), orderId).order),
-        );
+      const outcome = await withOperations({ config, log }, async ({ sales, orders }) => {
+        await confirm?.(async () => {
+          const { order } = expectDone(await orders.showOrder(orderId), orderId);
+          return toldOf(kind as FinalKind, order, await sales.show(order.saleId));
+        });
         return orders.changeOrder(orderId, wanted, author);
       });
       const { order, replaces } = expectDone(outcome, orderId, wanted);
@@ -101,7 +102,7 @@ const payOrder = changeCommand({
 
 const cancelOrder = changeCommand({
   kind: 'cancel',
-  summary: 'cancel an unpaid order; its units go back for sale',
+  summary: 'cancel an unpaid order; its units go back to the sale',
   change: () => ({ kind: 'cancel' }),
 });
 
@@ -115,7 +116,7 @@ const refundOrder = changeCommand({
   kind: 'refund',
   summary: 'record that the money of an order was paid back',
   details:
-    'The units of a paid order go back for sale. Those of an order that was paid too late went back when it expired.',
+    'The units of a paid order go back to the sale. Those of an order that was paid too late went back when it expired.',
   change: () => ({ kind: 'refund' }),
 });
 

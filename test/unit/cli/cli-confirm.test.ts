@@ -71,19 +71,33 @@ describe('an order', () => {
     ({ status, refundDue, buyerId: 'ann', saleId: 'tickets', quantity: 2 }) as Order;
 
   test.each([
-    ['cancel', order('unpaid'), 'For sale again: 2 units. The buyer can’t pay'],
+    ['cancel', order('unpaid'), 'For sale again: 2 units. The buyer can’t pay this order any more.'],
     ['redeem', order('paid'), 'can’t be cancelled or refunded any more'],
     ['refund', order('paid'), 'For sale again: 2 units.'],
     ['refund', order('expired', true), 'The 2 units went back when the order expired.'],
   ] as const)('%s: %o', (kind, given, text) => {
-    const [first, ...rest] = toldOf(kind, given);
+    const [first, ...rest] = toldOf(kind, given, sale);
     expect(first).toBe(`Order of ann in tickets: 2 units, ${given.status}.`);
     expect(rest.join(' ')).toContain(text.replace('’', "'"));
   });
 
+  test.each([
+    [{ state: 'closed' }, 'closed'],
+    [{ state: 'closed', archivedAt: 'T' }, 'archived'],
+  ] as const)('of a sale that sells nothing more does not promise that: %o', (part, word) => {
+    for (const [kind, status] of [
+      ['cancel', 'unpaid'],
+      ['refund', 'paid'],
+    ] as const) {
+      const told = toldOf(kind, order(status), { ...sale, ...part }).join(' ');
+      expect(told).toContain(`Going back to the sale: 2 units. It is ${word}, so it sells nothing more.`);
+      expect(told).not.toContain('For sale again');
+    }
+  });
+
   test('that can’t be changed so, or was already, is not asked about', () => {
-    expect(toldOf('cancel', order('paid'))).toEqual([]);
-    expect(toldOf('refund', order('expired'))).toEqual([]);
-    expect(toldOf('redeem', order('redeemed'))).toEqual([]);
+    expect(toldOf('cancel', order('paid'), sale)).toEqual([]);
+    expect(toldOf('refund', order('expired'), sale)).toEqual([]);
+    expect(toldOf('redeem', order('redeemed'), sale)).toEqual([]);
   });
 });
