@@ -95,7 +95,7 @@ const payOrder = changeCommand({
   options: [
     new Option('--pay-type <type>', 'means of payment')
       .choices([...PAY_TYPES])
-      .default('other' satisfies PayType),
+      .default('other' satisfies PayType, 'other'),
   ],
   change: ({ payType }) => ({ kind: 'pay', payType: payType as PayType }),
 });
@@ -161,12 +161,12 @@ const refundsDue: CommandSpec = {
   defaults: QUIET,
   examples: ['stockade order refunds-due', 'stockade order refunds-due tickets --json'],
   async run({ config, log, json, args, options: { limit, after } }) {
-    const query = await namingFlags('the query', refundsDue, () =>
-      parseRefundsQuery({ saleId: args[0], limit, after }),
-    );
-    const page = await withOperations({ config, log }, ({ orders }) => orders.refundsDue(query));
+    const page = await namingFlags('the query', refundsDue, () => {
+      const query = parseRefundsQuery({ saleId: args[0], limit, after });
+      return withOperations({ config, log }, ({ orders }) => orders.refundsDue(query));
+    });
     if (json) printJson(page);
-    else if (page.orders.length === 0) print(noneDue(query.after));
+    else if (page.orders.length === 0) print(noneDue(after as string | undefined));
     else printTable(REFUND_COLUMNS, page.orders);
     if (!json) noteMore(page.next);
     return EXIT_OK;

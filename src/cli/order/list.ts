@@ -29,9 +29,11 @@ export function given(options: Readonly<Record<string, unknown>>, names: readonl
 
 export const FILTERS = ['status', 'since', 'until', 'buyer', 'reference'] as const;
 
-function noOrders(options: Readonly<Record<string, unknown>>): string {
-  const isWhole = [...FILTERS, 'after'].every((name) => options[name] === undefined);
-  return isWhole ? 'The sale has no orders yet.' : 'No order matches on this page.';
+/** @param isOnlyPage no page comes before it, and none after it */
+function noOrders(options: Readonly<Record<string, unknown>>, isOnlyPage: boolean): string {
+  if (!isOnlyPage) return 'No order matches on this page.';
+  const isFiltered = FILTERS.some((name) => options[name] !== undefined);
+  return isFiltered ? 'No order matches.' : 'The sale has no orders yet.';
 }
 
 export const listOrders: CommandSpec = {
@@ -39,8 +41,8 @@ export const listOrders: CommandSpec = {
   summary: 'list the orders of a sale, page by page',
   options: [
     ...FILTER_OPTIONS,
-    new Option('--order <order>', 'which come first: newest or oldest').default('newest'),
-    new Option('--limit <n>', `orders in a page, from 1 to ${MAX_PAGE_ORDERS}`).default('100'),
+    new Option('--order <order>', 'which come first: newest or oldest').default('newest', 'newest'),
+    new Option('--limit <n>', `orders in a page, from 1 to ${MAX_PAGE_ORDERS}`).default('100', '100'),
     new Option('--after <id>', 'begin after this order: `next` of the page before'),
   ],
   settings: SALE_SETTINGS,
@@ -52,13 +54,16 @@ export const listOrders: CommandSpec = {
     'stockade order list tickets --reference cart-4711',
   ],
   async run({ config, log, json, args, options }) {
-    const query = await namingFlags('the query', listOrders, () =>
-      parseOrderQuery(given(options, [...FILTERS, 'order', 'limit', 'after'])),
-    );
-    const page = await withOperations({ config, log }, ({ orders }) => orders.listOrders(args[0]!, query));
+    // What only Postgres knows is refused as a fault of a flag too: `after` may be no order of the sale.
+    const { query, page } = await namingFlags('the query', listOrders, async () => {
+      const query = parseOrderQuery(given(options, [...FILTERS, 'order', 'limit', 'after']));
+      const page = await withOperations({ config, log }, ({ orders }) => orders.listOrders(args[0]!, query));
+      return { query, page };
+    });
     if (json) printJson(page);
     else {
-      if (page.orders.length === 0) print(noOrders(options));
+      if (page.orders.length === 0)
+        print(noOrders(options, query.after === undefined && page.next === undefined));
       else printTable(orderColumns(query.buyerId !== undefined), page.orders);
       noteMore(page.next);
     }

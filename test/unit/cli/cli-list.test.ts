@@ -87,3 +87,34 @@ test.each([
   const { exitCode, stdout } = await callCli(['sale', 'list', ...flags], { env });
   expect([exitCode, stdout]).toEqual([0, expect.stringContaining(why)]);
 });
+
+test.each([
+  ['the sale has none', [], undefined, 'The sale has no orders yet.'],
+  ['the filter matches none', ['--buyer', 'ann'], undefined, 'No order matches.'],
+  ['the filter matches none of many', ['--buyer', 'ann'], '17', 'No order matches on this page.'],
+  [
+    'the filter matches no later one',
+    ['--buyer', 'ann', '--after', '17'],
+    undefined,
+    'No order matches on this page.',
+  ],
+])('a list without orders says why: %s', async (_, flags, next, why) => {
+  const env = await answeringNode(() => ({ orders: [], next }));
+  expect(await callCli(['order', 'list', 'jazz', ...flags], { env })).toMatchObject({
+    ...{ exitCode: 0, stdout: `${why}\n` },
+  });
+});
+
+test.each(['order list jazz', 'order refunds-due'])(
+  '%s names the flag of a place that only Postgres refuses',
+  async (command) => {
+    const fault = { field: 'after', problem: 'is not an order of sale jazz' };
+    const env = await answeringNode(() => [
+      400,
+      { code: 'invalid_request', title: 'Not valid', faults: [fault] },
+    ]);
+    expect(await callCli([...command.split(' '), '--after', '17'], { env })).toMatchObject({
+      ...{ exitCode: 2, stderr: 'error: --after is not an order of sale jazz\n' },
+    });
+  },
+);

@@ -172,6 +172,12 @@ describe('the help', () => {
     expect(expected).toMatchObject({ exitCode: 0, text: expect.stringMatching(/^STDOUT Usage: /) });
   });
 
+  test('has defaults as they are typed', async () => {
+    const { text } = await told('order list --help');
+    expect(text).toContain('(default: newest)');
+    expect(text).toContain('(default: 100)');
+  });
+
   test.each([
     ['help sael', 'Did you mean sale?'],
     ['help sale crate', 'Did you mean create?'],
