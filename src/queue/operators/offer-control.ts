@@ -3,6 +3,7 @@
  * change is one transaction. The head reads the change at the beginning of its next round (queue/head/head.ts). So the backend has
  * nothing to apply, and the row in the ledger is closed at once.
  */
+import type { SaleState } from '../../engine/contract.ts';
 import type { Author } from '../../engine/sale/author.ts';
 import { type QueueChange, WrongQueueState } from '../../operations/queue/queue-operations.ts';
 import { WrongState } from '../../operations/sale-operations.ts';
@@ -31,7 +32,7 @@ export async function controlOffers(
   await transactionInTime(db, latestMs, async (trx) => {
     const { sale, state, generation } = await lockSale(trx, saleId);
     if (state === 'closed') throw new WrongState(saleId, state, 'changed');
-    if (!sale.queue) throw noQueue(saleId);
+    if (!sale.queue) throw noQueue(saleId, state);
     const [row] = await rows<{ is_stopped: boolean; per_minute: number | null; allowed: string }>(
       trx,
       'SELECT is_stopped, per_minute, allowed::text FROM queues WHERE sale_id = ? FOR UPDATE',
@@ -79,10 +80,13 @@ async function forgetBegun(
     await trx.raw('UPDATE begun_offers SET may_return = false WHERE sale_id = ?', [saleId]);
 }
 
-export function noQueue(saleId: string): WrongQueueState {
-  return new WrongQueueState(
-    `sale ${saleId} has no queue: turn it on with \`stockade sale queue ${saleId} --queue fifo\``,
-  );
+/** @param isArchived such a sale is closed. Neither can get a queue any more */
+export function noQueue(saleId: string, state: SaleState, isArchived = false): WrongQueueState {
+  const advice =
+    state === 'closed'
+      ? `, and can get none: it is ${isArchived ? 'archived' : state}`
+      : `: turn it on with \`stockade sale queue ${saleId} --queue fifo\``;
+  return new WrongQueueState(`sale ${saleId} has no queue${advice}`);
 }
 
 function changed(saleId: string, before: Control, change: QueueChange): Control {

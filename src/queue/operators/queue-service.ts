@@ -77,7 +77,7 @@ export class QueueService implements QueueOperations {
   async #find(saleId: string): Promise<{ row: SaleRow; state: QueueState }> {
     const row = await readKnownSale(this.#db, saleId);
     const state = await readQueue(this.#db, saleId);
-    if (!state) throw noQueue(saleId);
+    if (!state) throw noQueue(saleId, row.state, row.archivedAt !== undefined);
     return { row, state };
   }
 }

@@ -76,6 +76,12 @@ describe('show', () => {
     await expect(queues.showQueue(id)).rejects.toMatchObject(none);
     await expect(queues.places(id)).rejects.toMatchObject(none);
     await expect(change(id, { action: 'pause' })).rejects.toMatchObject(none);
+    await shop.service.change(id, { action: 'close' }, BY);
+    const closed = {
+      code: 'wrong_state',
+      message: `sale ${id} has no queue, and can get none: it is closed`,
+    };
+    await expect(queues.showQueue(id)).rejects.toMatchObject(closed);
     await expect(queues.showQueue('nowhere')).rejects.toMatchObject({ code: 'unknown_sale' });
   });
 });
