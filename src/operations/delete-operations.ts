@@ -67,11 +67,12 @@ export class OrdersDiffer extends StockadeError {
   readonly orders: number;
 
   constructor(saleId: string, orders: number, named: number) {
+    const them = orders === 1 ? 'it' : 'them';
     super(
       'orders_differ',
       named === 0
-        ? `sale ${saleId} has ${counted(orders, 'order')}: export them, and then delete it with its orders`
-        : `sale ${saleId} has ${counted(orders, 'order')}, and ${named} were to be deleted: export them again`,
+        ? `sale ${saleId} has ${counted(orders, 'order')}: export ${them}, and then delete the sale with ${them}`
+        : `sale ${saleId} has ${counted(orders, 'order')}, and ${named} ${named === 1 ? 'was' : 'were'} to be deleted: export ${them} again`,
     );
     this.orders = orders;
   }

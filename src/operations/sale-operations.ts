@@ -7,6 +7,7 @@ import type { SaleState } from '../engine/contract.ts';
 import { StockadeError } from '../engine/errors.ts';
 import type { Author } from '../engine/sale/author.ts';
 import type { NotedAction, SaleChange } from '../engine/sale/sale-change.ts';
+import { counted } from '../lib/counted.ts';
 import type { PageQuery } from './checked-input.ts';
 import type { DeleteOperations } from './delete-operations.ts';
 import type { RebalanceOperations } from './rebalance-operations.ts';
@@ -89,7 +90,7 @@ export class InsufficientStock extends StockadeError {
   constructor(saleId: string, wanted: number, remaining: number) {
     super(
       'insufficient_stock',
-      `sale ${saleId} has ${remaining} unsold units, so ${wanted} can't be withdrawn`,
+      `sale ${saleId} has ${counted(remaining, 'unsold unit')}, so ${wanted} can't be withdrawn`,
     );
     this.remaining = remaining;
   }

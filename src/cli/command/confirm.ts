@@ -11,6 +11,8 @@ import { lines, note } from '../terminal/output.ts';
 
 export const YES_OPTION = new Option('--yes', "don't ask, although it can't be undone");
 
+const NOTHING_CHANGED = 'nothing was changed';
+
 /**
  * Asks, and returns if the answer is yes.
  * @param tell returns what will happen, a sentence each. None: nothing will, and nothing is asked. It is not called if a flag
@@ -42,7 +44,7 @@ export function confirmation(
     note(lines([`About to ${title}:`, ...told.map((line) => `  - ${line}`)]));
     const answer = await answerTo("This can't be undone. Go on? [y/N] ");
     if (!/^y(es)?$/i.test(answer.trim()))
-      throw new StockadeError('declined', 'not confirmed: nothing was changed');
+      throw new StockadeError('declined', `not confirmed: ${NOTHING_CHANGED}`);
   };
 }
 
@@ -54,7 +56,7 @@ async function answerTo(question: string): Promise<string> {
       const endLine = () => process.stderr.write('\n');
       reader.once('SIGINT', () => {
         endLine();
-        reject(new Interrupted('SIGINT'));
+        reject(new Interrupted('SIGINT', NOTHING_CHANGED));
       });
       reader.once('close', () => {
         endLine();

@@ -24,8 +24,9 @@ export type ExitCode =
 
 /** Ctrl-C during a command that ends by itself: the command neither succeeded nor failed. */
 export class Interrupted extends StockadeError {
-  constructor(signal: string) {
-    super('interrupted', `interrupted by ${signal}`);
+  /** @param outcome what has become of its work, if that is known */
+  constructor(signal: string, outcome?: string) {
+    super('interrupted', `interrupted by ${signal}${outcome === undefined ? '' : `: ${outcome}`}`);
   }
 }
 

@@ -24,11 +24,13 @@ const LIKE_TIME = /^(\d{4}-\d\d-\d\d)(?:(T| +)(\d\d:\d\d(?::\d\d(?:\.\d+)?)?))? 
 const CLOCK = /^([01]\d|2[0-3])(:[0-5]\d){1,2}(\.\d+)?$/;
 const ZONE = /^(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$/;
 
+const LIST = new Intl.ListFormat('en');
+
 /** Says what the text lacks, or what is wrong with it. */
 function wrongTime({ input }: { readonly input?: unknown }): string {
   if (typeof input !== 'string') return TIME_FORM;
   const shown = input.length > SHOWN_CHARACTERS ? `${input.slice(0, SHOWN_CHARACTERS)}…` : input;
-  return `${TIME_FORM}; ${JSON.stringify(shown)} ${faultsOf(input).join(', ') || 'is none'}`;
+  return `${TIME_FORM}; ${JSON.stringify(shown)} ${LIST.format(faultsOf(input)) || 'is none'}`;
 }
 
 function faultsOf(text: string): string[] {

@@ -66,7 +66,9 @@ describe('without a terminal', () => {
     expect(lowered).toMatchObject({ exitCode: 2, stderr: 'error: --per-buyer-limit must be at least 2\n' });
     const deleted = await callCli('sale delete tickets'.split(' '), { env });
     expect(deleted.exitCode).toBe(1);
-    expect(deleted.stderr).toContain('sale tickets has 1234 orders: export them, and then delete it');
+    expect(deleted.stderr).toContain(
+      'sale tickets has 1234 orders: export them, and then delete the sale with them',
+    );
   });
 
   test.each([
@@ -115,7 +117,7 @@ describe.runIf(hasTerminals)('at a terminal', () => {
       ['n\r', 1, 'error: not confirmed: nothing was changed'],
       ['\r', 1, 'error: not confirmed: nothing was changed'],
       ['\x04', 1, 'error: not confirmed: nothing was changed'],
-      ['\x03', 130, 'error: interrupted by SIGINT'],
+      ['\x03', 130, 'error: interrupted by SIGINT: nothing was changed'],
     ] as const) {
       const no = await answered(`sale close ${id}`, keys);
       expect(no).toMatchObject({ exitCode, shown: expect.stringContaining(`\n${said}`) });

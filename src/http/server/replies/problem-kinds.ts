@@ -153,7 +153,7 @@ export const KINDS = {
     means: 'The request to delete a sale names another number of orders than the sale has.',
     remedy: 'Export the orders, then repeat the request with the number in `orders`.',
     example: {
-      detail: 'sale tickets has 2 orders: export them, and then delete it with its orders',
+      detail: 'sale tickets has 2 orders: export them, and then delete the sale with them',
       orders: 2,
     },
   },

@@ -29,7 +29,9 @@ describe('errors in words', () => {
   });
 
   test('a sale whose orders keep it from being deleted: which command deletes both', () => {
-    const [, advice] = explain(new OrdersDiffer('jazz', 2, 0)).lines;
+    const [error, advice] = explain(new OrdersDiffer('jazz', 2, 0)).lines;
+    expect(error).toBe('error: sale jazz has 2 orders: export them, and then delete the sale with them');
+    expect(explain(new OrdersDiffer('jazz', 1, 0)).lines[0]).toMatch(/1 order: export it, .* with it$/);
     expect(advice).toMatch(/ sale delete <sale> --with-orders --export <new file>` /);
   });
 

@@ -93,7 +93,7 @@ describe('is refused', () => {
       ['2026-11-29Z', 'has no time of day'],
       [
         '2026-11-31',
-        'names a day that does not exist, has no time of day, has no zone: add Z for UTC, or an offset such as +01:00',
+        'names a day that does not exist, has no time of day, and has no zone: add Z for UTC, or an offset such as +01:00',
       ],
       ['2026-11-29T24:00:00Z', 'names a time of day that does not exist'],
       ['2026-11-29 10:00Z', 'has no T before the time of day'],
