@@ -68,12 +68,12 @@ export class OrdersDiffer extends StockadeError {
 
   constructor(saleId: string, orders: number, named: number) {
     const them = orders === 1 ? 'it' : 'them';
-    super(
-      'orders_differ',
+    const were = named === 1 ? 'was' : 'were';
+    const problem =
       named === 0
-        ? `sale ${saleId} has ${counted(orders, 'order')}: export ${them}, and then delete the sale with ${them}`
-        : `sale ${saleId} has ${counted(orders, 'order')}, and ${named} ${named === 1 ? 'was' : 'were'} to be deleted: export ${them} again`,
-    );
+        ? `: export ${them}, and then delete the sale with ${them}`
+        : `, and ${named} ${were} to be deleted: export ${them} again`;
+    super('orders_differ', `sale ${saleId} has ${counted(orders, 'order')}${problem}`);
     this.orders = orders;
   }
 }

@@ -33,9 +33,9 @@ export const deleteSale: CommandSpec = {
   summary: 'delete an archived sale for good, with its ledger and its orders',
   details:
     'A sale that has orders is deleted only with both --with-orders and --export: all its orders are written to that file ' +
-    'first, as by `stockade order export` in NDJSON, which is why it may not be named .csv, and only orders in that file are deleted. Nothing is written if the deletion ' +
-    'would be refused. A file that exists is never ' +
-    'changed: it must have exactly these orders already, as after an attempt that failed. ' +
+    'first, as by `stockade order export` in NDJSON, and only orders in that file are deleted. So its name may not end in .csv. ' +
+    'Nothing is written if the deletion would be refused. A file that exists is never changed: it must have exactly these ' +
+    'orders already, as after an attempt that failed. ' +
     'If the command is interrupted while orders are being deleted, nodes go on; the same command shows how far they are.',
   options: [
     new Option('--with-orders', 'delete its orders too'),

@@ -41,8 +41,8 @@ interface Form<T> {
 }
 
 /**
- * A table that is printed page by page. Later pages have the form of the first one, and no titles. A cell that is wider than its column
- * pushes its own row only.
+ * A table that is printed page by page. Later pages have the form of the first one, and no titles. A cell that is wider than its
+ * column pushes its own row only.
  */
 export class Table<T> {
   readonly #columns: readonly Column<T>[];
