@@ -117,7 +117,7 @@ interface ErasureRow extends Erasure {
 }
 
 export const ERASURE_COLUMNS: readonly Column<ErasureRow>[] = [
-  { head: 'sale', of: ({ saleId }) => saleId },
+  { head: 'sale', of: ({ saleId }) => saleId, isId: true },
   { head: 'orders', of: ({ orders }) => number(orders), align: 'right', spare: 1 },
   { head: 'pseudonym', of: ({ pseudonym }) => pseudonym },
   { head: 'state', of: ({ state }) => state },

@@ -4,6 +4,7 @@ import { answeringNode } from '../../support/cli/answering-node.ts';
 import { callCli } from '../../support/cli/cli.ts';
 import { hasTerminals, stockade, Terminal } from '../../support/cli/terminal.ts';
 import { RedisKeys } from '../../support/engine/redis-keys.ts';
+import { QUEUE, queued } from '../../support/shop/queue.ts';
 import { Shop } from '../../support/shop/shop.ts';
 
 const ORDER = '662207995405477814';
@@ -35,7 +36,8 @@ describe('without a terminal', () => {
         return pathname.endsWith('/deletion') ? { state: 'none' } : { ...FOUND, ...found };
       // A deletion that names a wrong number of orders changes nothing.
       if (method === 'DELETE') return [409, { code: 'orders_differ', title: 'Other orders', orders: 0 }];
-      if (pathname === '/v1/erasures' && body.dryRun === true) return { erased: [], waiting: [], found: [] };
+      if (pathname === '/v1/erasures' && body.dryRun === true)
+        return { erased: [], waiting: [], found: [{ saleId: 'tickets', orders: 1 }] };
       changes.push(`${method} ${pathname}`);
       return FOUND;
     });
@@ -131,10 +133,11 @@ describe.runIf(hasTerminals)('at a terminal', () => {
   });
 
   test('a rebuild, an erasure and an adoption say what they touch', async () => {
-    const { id } = await shop.sell({ stock: 7, segments: 2 });
+    const { id } = await shop.sell({ stock: 7, segments: 2, ...QUEUE });
     const recover = await answered(`recover ${id}`, 'n\r');
     expect(recover.shown).toContain('All 2 segments are frozen');
     expect(recover.shown).toContain('generation 1 becomes 2.');
+    await queued(shop, id, ['ann']);
     expect((await answered(`buyer erase ann --sale ${id} --running`, 'n\r')).shown).toContain(
       `  - A pseudonym takes the place of the id in 0 orders of ${id}.`,
     );
