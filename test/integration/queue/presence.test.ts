@@ -200,7 +200,7 @@ test.each([
   expect(seen.failures).toEqual([]);
 });
 
-test('with fit pass, who is absent at the end of the line stays if too few units were free', async () => {
+test('with fit pass, an absent place at the end of the line stays if too few units were free', async () => {
   await using shop = await Shop.open();
   await shop.startSync();
   const { id } = await shop.sell({
