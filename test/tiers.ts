@@ -87,7 +87,7 @@ export const IN_CI = filesOf({
     'two-versions',
   ],
   'integration/orders': ['expiry', 'late-changes', 'late-payment', 'order-lists'],
-  'integration/queue': ['draw-python', 'head-failover', 'operators'],
+  'integration/queue': ['draw-python', 'head/failover', 'operators'],
   'integration/rebuild': [
     'archive',
     'erase',

@@ -1,17 +1,17 @@
 /** A head is frozen or cut off, another one works meanwhile, and then what the first one had begun arrives. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { QueueChange } from '../../../src/operations/queue/queue-operations.ts';
-import { type Database, rows } from '../../../src/postgres/database.ts';
-import { LocalLocks } from '../../../src/postgres/sale-locks.ts';
-import { QueueService } from '../../../src/queue/operators/queue-service.ts';
-import { markPresent, readPresent, tidyPresence } from '../../../src/queue/presence.ts';
-import { readQueue } from '../../../src/queue/queue-state.ts';
-import { BY } from '../../support/author.ts';
-import { until } from '../../support/fixtures.ts';
-import { gate } from '../../support/gate.ts';
-import { beforeStatement } from '../../support/postgres/watched-statements.ts';
-import { QUEUE, queued, states, untilStates } from '../../support/shop/queue.ts';
-import { Shop } from '../../support/shop/shop.ts';
+import type { QueueChange } from '../../../../src/operations/queue/queue-operations.ts';
+import { type Database, rows } from '../../../../src/postgres/database.ts';
+import { LocalLocks } from '../../../../src/postgres/sale-locks.ts';
+import { QueueService } from '../../../../src/queue/operators/queue-service.ts';
+import { markPresent, readPresent, tidyPresence } from '../../../../src/queue/presence.ts';
+import { readQueue } from '../../../../src/queue/queue-state.ts';
+import { BY } from '../../../support/author.ts';
+import { until } from '../../../support/fixtures.ts';
+import { gate } from '../../../support/gate.ts';
+import { beforeStatement } from '../../../support/postgres/watched-statements.ts';
+import { QUEUE, queued, states, untilStates } from '../../../support/shop/queue.ts';
+import { Shop } from '../../../support/shop/shop.ts';
 
 const SECONDS = 3_600;
 let shop: Shop;

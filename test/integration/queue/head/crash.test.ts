@@ -1,14 +1,14 @@
 /** What is left of an offer if a process dies halfway, or two do the same work. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { applyReturnsOf } from '../../../src/orders/returns.ts';
-import { acceptOffer, offerTo } from '../../../src/queue/offers.ts';
-import { leaveQueue, readPlaceOf } from '../../../src/queue/places.ts';
-import { BY } from '../../support/author.ts';
-import { until } from '../../support/fixtures.ts';
-import { RedisCluster } from '../../support/servers/redis-cluster.ts';
-import { aged } from '../../support/shop/orders.ts';
-import { offered, QUEUE, queued, states, untilStates } from '../../support/shop/queue.ts';
-import { Shop } from '../../support/shop/shop.ts';
+import { applyReturnsOf } from '../../../../src/orders/returns.ts';
+import { acceptOffer, offerTo } from '../../../../src/queue/offers.ts';
+import { leaveQueue, readPlaceOf } from '../../../../src/queue/places.ts';
+import { BY } from '../../../support/author.ts';
+import { until } from '../../../support/fixtures.ts';
+import { RedisCluster } from '../../../support/servers/redis-cluster.ts';
+import { aged } from '../../../support/shop/orders.ts';
+import { offered, QUEUE, queued, states, untilStates } from '../../../support/shop/queue.ts';
+import { Shop } from '../../../support/shop/shop.ts';
 
 describe.each(['redis', 'memory', 'cluster'] as const)('on %s', (place) => {
   let cluster: RedisCluster | undefined;

@@ -1,17 +1,17 @@
 /** The head of a queue offers free units to the places in their order, whatever happens to it. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { applyReturnsOf } from '../../../src/orders/returns.ts';
-import { type Database, openDatabase, rows } from '../../../src/postgres/database.ts';
-import { LocalLocks, PostgresLocks } from '../../../src/postgres/sale-locks.ts';
-import { acceptOffer } from '../../../src/queue/offers.ts';
-import { givePlaces, leaveQueue } from '../../../src/queue/places.ts';
-import { BY } from '../../support/author.ts';
-import { until } from '../../support/fixtures.ts';
-import { aged, kindsOf } from '../../support/shop/orders.ts';
-import { offered, placesOf, QUEUE, queued, states, untilStates } from '../../support/shop/queue.ts';
-import { Shop } from '../../support/shop/shop.ts';
-import type { Till } from '../../support/shop/till.ts';
+import { applyReturnsOf } from '../../../../src/orders/returns.ts';
+import { type Database, openDatabase, rows } from '../../../../src/postgres/database.ts';
+import { LocalLocks, PostgresLocks } from '../../../../src/postgres/sale-locks.ts';
+import { acceptOffer } from '../../../../src/queue/offers.ts';
+import { givePlaces, leaveQueue } from '../../../../src/queue/places.ts';
+import { BY } from '../../../support/author.ts';
+import { until } from '../../../support/fixtures.ts';
+import { aged, kindsOf } from '../../../support/shop/orders.ts';
+import { offered, placesOf, QUEUE, queued, states, untilStates } from '../../../support/shop/queue.ts';
+import { Shop } from '../../../support/shop/shop.ts';
+import type { Till } from '../../../support/shop/till.ts';
 
 type Sold = Awaited<ReturnType<Shop['sell']>>;
 

@@ -1,13 +1,13 @@
 /** A primary of a real Redis Cluster dies while offers are out and others are under way, and its replica takes over. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { Keys } from '../../../src/engine/redis/protocol/keys.ts';
-import { acceptOffer } from '../../../src/queue/offers.ts';
-import { leaveQueue } from '../../../src/queue/places.ts';
-import { BY } from '../../support/author.ts';
-import { until } from '../../support/fixtures.ts';
-import { RedisCluster } from '../../support/servers/redis-cluster.ts';
-import { offered, placesOf, QUEUE, queued, states, untilStates } from '../../support/shop/queue.ts';
-import { buyers, Shop } from '../../support/shop/shop.ts';
+import { Keys } from '../../../../src/engine/redis/protocol/keys.ts';
+import { acceptOffer } from '../../../../src/queue/offers.ts';
+import { leaveQueue } from '../../../../src/queue/places.ts';
+import { BY } from '../../../support/author.ts';
+import { until } from '../../../support/fixtures.ts';
+import { RedisCluster } from '../../../support/servers/redis-cluster.ts';
+import { offered, placesOf, QUEUE, queued, states, untilStates } from '../../../support/shop/queue.ts';
+import { buyers, Shop } from '../../../support/shop/shop.ts';
 
 /** Enough that each server has some of them. */
 const SEGMENTS = 9;

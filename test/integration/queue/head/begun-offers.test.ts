@@ -1,15 +1,15 @@
 /** What operators allow is used up once for each offer, whatever happens to the heads that begin them. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { QueueChange } from '../../../src/operations/queue/queue-operations.ts';
-import { rows } from '../../../src/postgres/database.ts';
-import { beginOffers, settleOffers } from '../../../src/queue/head/begun-offers.ts';
-import { QueueService } from '../../../src/queue/operators/queue-service.ts';
-import { leaveQueue } from '../../../src/queue/places.ts';
-import { readQueue } from '../../../src/queue/queue-state.ts';
-import { BY } from '../../support/author.ts';
-import { until } from '../../support/fixtures.ts';
-import { QUEUE, queued, states, untilStates } from '../../support/shop/queue.ts';
-import { Shop } from '../../support/shop/shop.ts';
+import type { QueueChange } from '../../../../src/operations/queue/queue-operations.ts';
+import { rows } from '../../../../src/postgres/database.ts';
+import { beginOffers, settleOffers } from '../../../../src/queue/head/begun-offers.ts';
+import { QueueService } from '../../../../src/queue/operators/queue-service.ts';
+import { leaveQueue } from '../../../../src/queue/places.ts';
+import { readQueue } from '../../../../src/queue/queue-state.ts';
+import { BY } from '../../../support/author.ts';
+import { until } from '../../../support/fixtures.ts';
+import { QUEUE, queued, states, untilStates } from '../../../support/shop/queue.ts';
+import { Shop } from '../../../support/shop/shop.ts';
 
 let shop: Shop;
 
