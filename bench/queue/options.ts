@@ -47,6 +47,14 @@ export const OPTIONS = {
     fallback: 1_000_000,
     tiny: 6_000,
   },
+  sales: {
+    flags: '--sales <n>',
+    description: 'sales with a queue each, which the head serves beside each other',
+    least: 1,
+    most: 10_000,
+    fallback: 1_000,
+    tiny: 5,
+  },
   returns: {
     flags: '--returns <n>',
     description: 'units that come back at random times, one after the other',

@@ -3,6 +3,8 @@ import { barText, count, decimals } from '../support/figures.ts';
 import { type Machine, machineText } from '../support/machine.ts';
 import { parametersText } from '../support/options.ts';
 import type { BenchResult } from '../support/run.ts';
+import { idleText } from './idle.ts';
+import type { ManyQueues } from './many-queues.ts';
 import { OPTIONS, type QueueParameters } from './options.ts';
 import type { Returns } from './returns.ts';
 import type { Measured } from './run-all.ts';
@@ -16,7 +18,7 @@ const STREAMS_BAR = 0.85;
 const FREE_BAR_MS = 1_000;
 
 export function report(
-  { giving, returns, streams, rush, waiting }: Measured,
+  { giving, returns, streams, rush, many, waiting }: Measured,
   parameters: QueueParameters,
   machine: Machine,
 ): BenchResult {
@@ -33,6 +35,8 @@ export function report(
     '',
     ...waitingText(waiting),
     '',
+    ...manyText(many),
+    '',
     ...rushText(rush, parameters),
     '',
     'verify found every sale in order.',
@@ -46,7 +50,7 @@ export function report(
       overtaken: returns.overtaken,
       offerToCommitP99Ms: { freeToOffer: returns.units.p99Ms, accept: returns.acceptP99Ms },
       streams,
-      ...{ giving, returns, waiting, rush, parameters, machine },
+      ...{ giving, returns, waiting, many, rush, parameters, machine },
     },
   };
 }
@@ -75,14 +79,21 @@ function waitingText({ places, givenPerSecond, bytesPerPlace, headRound, idle, .
     `${count(places)} places wait: ${bytesPerPlace.postgres} bytes each in Postgres, ${bytesPerPlace.redis} in Redis.`,
     `  In batches, one after the other: ${count(givenPerSecond.first)}/s for the first tenth, ${count(givenPerSecond.last)}/s for the last.`,
     `  A round of the head takes ${headRound.p50Ms} ms, at most ${headRound.maxMs} ms.`,
-    ...(idle
-      ? [
-          `  While nobody asks: ${idle.nodeMsPerSecond} ms of Node a second, ${idle.postgresMsPerSecond} of Postgres.`,
-        ]
-      : []),
+    ...(idle ? [`  While nobody asks: ${idleText(idle)}.`] : []),
     pollText('with a token', polls.withToken),
     pollText('without', polls.withoutToken),
     `  A unit that comes back is offered after ${returned.p50Ms} ms, at most ${returned.maxMs} ms; the head passes ${count(absentPassedPerSecond)} absent places/s.`,
+  ];
+}
+
+function manyText({ sales, empty, waiting, asked, returned }: ManyQueues): string[] {
+  const isMet = returned.maxMs <= FREE_BAR_MS ? 'met' : 'not met';
+  return [
+    `${count(sales)} sales have a queue each.`,
+    ...(empty ? [`  While all are empty: ${idleText(empty)}.`] : []),
+    ...(waiting ? [`  While people wait in each: ${idleText(waiting)}.`] : []),
+    ...(asked ? [`  While they ask, without the requests: ${idleText(asked)}.`] : []),
+    `  A unit that comes back in one of them is offered after ${returned.p50Ms} ms, at most ${returned.maxMs} ms (bar ≤ ${count(FREE_BAR_MS)} ms ${isMet}).`,
   ];
 }
 

@@ -7,10 +7,10 @@ import { note } from '../../src/cli/terminal/output.ts';
 import { rows } from '../../src/postgres/database.ts';
 import { BenchFailure } from '../support/failure.ts';
 import { rounded } from '../support/figures.ts';
-import { Askers } from './askers.ts';
+import { Askers } from './crowd/askers.ts';
+import { live } from './crowd/person.ts';
 import { type FreedUnits, readFreedUnits } from './freed-units.ts';
 import { percentile } from './percentile.ts';
-import { live } from './person.ts';
 import type { Stage } from './stage.ts';
 
 const SALE = 'returns';

@@ -1,6 +1,7 @@
 import { note } from '../../src/cli/terminal/output.ts';
 import { Teardown } from '../../src/lib/teardown.ts';
 import { type Giving, measureGiving } from './giving.ts';
+import { type ManyQueues, measureManyQueues } from './many-queues.ts';
 import type { QueueParameters } from './options.ts';
 import { measureReturns, type Returns } from './returns.ts';
 import { measureRush, type Rush } from './rush.ts';
@@ -13,6 +14,7 @@ export interface Measured {
   readonly returns: Returns;
   readonly streams: Streams;
   readonly rush: readonly Rush[];
+  readonly many: ManyQueues;
   readonly waiting: Waiting;
 }
 
@@ -31,7 +33,8 @@ export async function runAll(parameters: QueueParameters): Promise<Measured> {
           `rush-${hasQueue ? 'queue' : 'none'}-${giveUp ? 'impatient' : 'patient'}`,
         );
       await stage.node.assertVerified('returns');
-      return { giving, returns, streams, rush, waiting: await measureWaiting(stage) };
+      const many = await measureManyQueues(stage);
+      return { giving, returns, streams, rush, many, waiting: await measureWaiting(stage) };
     } catch (error) {
       note(`The node: ${await stage.node.lastWords()}`);
       throw error;

@@ -7,9 +7,9 @@ import { note } from '../../src/cli/terminal/output.ts';
 import { rows } from '../../src/postgres/database.ts';
 import { measureCpu } from '../support/cpu-meter.ts';
 import { count, rounded } from '../support/figures.ts';
-import { Askers } from './askers.ts';
+import { Askers } from './crowd/askers.ts';
+import { live, type PersonPlan, type PersonStory } from './crowd/person.ts';
 import { type FreedUnits, readFreedUnits } from './freed-units.ts';
-import { live, type PersonPlan, type PersonStory } from './person.ts';
 import type { Stage } from './stage.ts';
 
 /** Of ten people, so many do not pay. */

@@ -14,10 +14,10 @@ import { givePlaces } from '../../src/queue/places.ts';
 import type { Measurement } from '../http/measure.ts';
 import { BenchFailure } from '../support/failure.ts';
 import { count, rounded } from '../support/figures.ts';
-import { Askers } from './askers.ts';
+import { Askers } from './crowd/askers.ts';
 import type { Stage } from './stage.ts';
 
-const PROGRAM = fileURLToPath(new URL('./listening-places.mjs', import.meta.url));
+const PROGRAM = fileURLToPath(new URL('./crowd/listening-places.mjs', import.meta.url));
 const SALE = 'streams';
 /** Ahead of the listeners, to leave one after the other. */
 const AHEAD = 1_000;

@@ -8,16 +8,17 @@ import { note } from '../../src/cli/terminal/output.ts';
 import { rows } from '../../src/postgres/database.ts';
 import { givePlaces } from '../../src/queue/places.ts';
 import { markPresent } from '../../src/queue/presence.ts';
-import { measureCpu } from '../support/cpu-meter.ts';
 import { BenchFailure } from '../support/failure.ts';
 import { count, rounded } from '../support/figures.ts';
 import { median } from '../support/median.ts';
-import { Askers } from './askers.ts';
+import { Askers } from './crowd/askers.ts';
 import { besideEchoes, ratios } from './giving.ts';
 import { type HeadRounds, measureHeadRounds } from './head-rounds.ts';
+import { type Idle, measureIdle } from './idle.ts';
+import { giveBack, offeredTo } from './returned-unit.ts';
 import type { Stage } from './stage.ts';
 
-const SCRIPT = fileURLToPath(new URL('./poll-request.lua', import.meta.url));
+const SCRIPT = fileURLToPath(new URL('./crowd/poll-request.lua', import.meta.url));
 const SALE = 'waiting';
 /** As a lane sends them at most. */
 const BATCH = 1_024;
@@ -31,8 +32,6 @@ const YEAR_S = 31_536_000;
  * half a second, the node answers `busy`.
  */
 const READING_CONNECTIONS = 128;
-const POLL_MS = 2;
-const LIMIT_MS = 600_000;
 const buyerOf = (number: number) => `buyer-${number}`;
 
 export interface Polls {
@@ -50,8 +49,8 @@ export interface Waiting {
   readonly givenPerSecond: { readonly first: number; readonly last: number };
   readonly bytesPerPlace: { readonly redis: number; readonly postgres: number };
   readonly headRound: HeadRounds;
-  /** Processor time in milliseconds per second, while nobody asks. */
-  readonly idle: { readonly nodeMsPerSecond: number; readonly postgresMsPerSecond: number } | undefined;
+  /** While nobody asks. */
+  readonly idle: Idle | undefined;
   readonly polls: { readonly withToken: Polls; readonly withoutToken: Polls };
   /** From a unit that is given back to the next offer, each a transaction of Postgres. */
   readonly returned: { readonly p50Ms: number; readonly maxMs: number };
@@ -74,7 +73,7 @@ export async function measureWaiting(stage: Stage): Promise<Waiting> {
     `${count(places)} places: ${bytesPerPlace.postgres} bytes each, ${count(givenPerSecond.last)}/s in the end`,
   );
   await presentAll(stage, places);
-  const headRound = await measureHeadRounds(stage);
+  const headRound = await measureHeadRounds(stage, SALE);
   const idle = await measureIdle(stage);
   note(`a round of the head: ${headRound.p50Ms} ms, at most ${headRound.maxMs} ms`);
   const polls = await measurePolls(stage, places);
@@ -91,7 +90,7 @@ export async function measureWaiting(stage: Stage): Promise<Waiting> {
 /** The only unit goes to the first place, so that all others wait. */
 async function giveFirst({ db }: Stage): Promise<void> {
   await givePlaces(db, SALE, [{ buyerId: buyerOf(1), quantity: 1 }]);
-  await offeredTo({ db }, 1);
+  await offeredTo({ db }, SALE, 1);
 }
 
 async function giveAll({ db }: Stage, places: number): Promise<Waiting['givenPerSecond']> {
@@ -136,15 +135,6 @@ async function presentAll({ db }: Stage, places: number): Promise<void> {
     [SALE],
   );
   await db.raw('ANALYZE places');
-}
-
-async function measureIdle({ cpu, parameters }: Stage): Promise<Waiting['idle']> {
-  const used = measureCpu(cpu);
-  await delay(parameters.seconds * 1_000);
-  const { node, postgres } = used();
-  if (node === undefined || postgres === undefined) return undefined;
-  const each = (seconds: number) => rounded((seconds * 1_000) / parameters.seconds, 1);
-  return { nodeMsPerSecond: each(node), postgresMsPerSecond: each(postgres) };
 }
 
 async function measurePolls(stage: Stage, places: number): Promise<Waiting['polls']> {
@@ -203,8 +193,8 @@ async function tokensOf({ node, parameters }: Stage, numbers: readonly number[])
 async function measureReturned(stage: Stage): Promise<Waiting['returned']> {
   const lay: number[] = [];
   for (let number = 1; number <= Math.min(20, stage.parameters.returns); number++) {
-    await giveBack(stage, number);
-    lay.push(await offeredTo(stage, number + 1));
+    await giveBack(stage, SALE, buyerOf(number));
+    lay.push(await offeredTo(stage, SALE, number + 1));
     // Otherwise every return would meet the head just after a round.
     await delay(Math.random() * 500);
   }
@@ -225,38 +215,9 @@ async function measureAbsent(stage: Stage, places: number): Promise<number> {
     "UPDATE queue_presence SET present = B'0'::bit(4096) WHERE sale_id = ? AND period >= 0 AND page < ?",
     [SALE, absent / 4_096],
   );
-  await giveBack(stage, Number(held!.number));
-  const tookMs = await offeredTo(stage, absent + 1);
+  await giveBack(stage, SALE, buyerOf(Number(held!.number)));
+  const tookMs = await offeredTo(stage, SALE, absent + 1);
   return rounded(((absent - Number(held!.number)) * 1_000) / tookMs, 0);
-}
-
-async function giveBack({ node }: Pick<Stage, 'node'>, number: number): Promise<void> {
-  const askers = await Askers.open(node.publicUrl, 1);
-  const { code, body } = await askers.ask({
-    method: 'DELETE',
-    path: `/v1/sales/${SALE}/place`,
-    buyerId: buyerOf(number),
-  });
-  askers.close();
-  if (code !== '200') throw new BenchFailure(`place ${number} could not be left: ${code} ${body}`);
-}
-
-/** Resolves when the place has an offer. @returns the milliseconds from the last return before it, by Postgres' clock */
-async function offeredTo({ db }: Pick<Stage, 'db'>, number: number): Promise<number> {
-  const deadline = Date.now() + LIMIT_MS;
-  while (Date.now() < deadline) {
-    const [found] = await rows<{ ms: number | null }>(
-      db,
-      `SELECT extract(epoch FROM o.committed_at - (SELECT max(e.cancelled_at) FROM orders e
-         WHERE e.sale_id = o.sale_id AND e.cancelled_at < o.committed_at))::float8 * 1000 AS ms
-       FROM places p JOIN orders o ON o.order_id = p.order_id
-       WHERE p.sale_id = ? AND p.number = ? AND p.state = 'offered'`,
-      [SALE, number],
-    );
-    if (found) return found.ms ?? 0;
-    await delay(POLL_MS);
-  }
-  throw new BenchFailure(`place ${number} had no offer within ${LIMIT_MS} ms`);
 }
 
 const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);

@@ -7,7 +7,7 @@
  * Who was told that nothing is left gives up after some time, or stays to the end.
  */
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Answered } from '../support/crowd/line.ts';
+import type { Answered } from '../../support/crowd/line.ts';
 import type { Askers } from './askers.ts';
 
 export interface PersonPlan {

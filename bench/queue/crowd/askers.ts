@@ -1,5 +1,5 @@
 /** Many people who share some connections, as behind a gateway. */
-import { type Answered, Line } from '../support/crowd/line.ts';
+import { type Answered, Line } from '../../support/crowd/line.ts';
 
 export interface Request {
   readonly method: 'GET' | 'POST' | 'DELETE';
