@@ -6,7 +6,7 @@ import { MAX_PER_BUYER_LIMIT } from '../engine/limits.ts';
 import { type Database, rows } from '../postgres/database.ts';
 import type { NumbersByRank, RanksByNumber } from './draw/drawn-order.ts';
 import type { Place } from './place.ts';
-import { readPlaces, readWaiting, waitingAmong } from './places.ts';
+import { readPlaces, readWaiting, waitingAmong, waitingBetween } from './places.ts';
 
 export interface Line {
   rankOf(number: number): number;
@@ -53,6 +53,10 @@ export class FifoLine implements Line {
 
 /** Ranks that are looked at together: places that have left are between those that wait. */
 const RANKS_AT_ONCE = 1_024;
+/** To look up one place costs as much as to read so many in the order of their numbers. */
+const READ_PER_LOOK_UP = 20;
+/** Places that are read together, in the order of their numbers: some ten milliseconds. */
+const NUMBERS_AT_ONCE = 65_536;
 
 /** Places are served in the drawn order. */
 export class DrawnLine implements Line {
@@ -102,14 +106,39 @@ export class DrawnLine implements Line {
   }
 
   async rankBehind(db: Database, afterRank: number, ahead: number): Promise<number | undefined> {
+    const found =
+      ahead * READ_PER_LOOK_UP > this.#entries
+        ? await this.#read(db, afterRank, ahead)
+        : await this.#lookUp(db, afterRank, ahead);
+    return found.rank ?? this.#behind.rankBehind(db, Math.max(afterRank, this.#entries), found.left);
+  }
+
+  /** Looks the drawn places up, rank by rank. @returns the rank, or how many are `left` to find behind the drawn places */
+  async #lookUp(db: Database, afterRank: number, ahead: number): Promise<{ rank?: number; left: number }> {
     let left = ahead;
     for (let after = afterRank; after < this.#entries; after += RANKS_AT_ONCE) {
       const waiting = await waitingAmong(db, this.#saleId, this.#numbersBehind(after));
-      if (waiting.size > left)
-        return [...waiting].map((number) => this.rankOf(number)).sort((a, b) => a - b)[left];
+      if (waiting.size > left) {
+        const ranks = [...waiting].map((number) => this.rankOf(number)).sort((a, b) => a - b);
+        return { rank: ranks[left]!, left: 0 };
+      }
       left -= waiting.size;
     }
-    return this.#behind.rankBehind(db, Math.max(afterRank, this.#entries), left);
+    return { left };
+  }
+
+  /** As `#lookUp`, but reads all drawn places that wait. */
+  async #read(db: Database, afterRank: number, ahead: number): Promise<{ rank?: number; left: number }> {
+    const waits = new Uint8Array(this.#entries + 1);
+    for (let after = 0; after < this.#entries; after += NUMBERS_AT_ONCE) {
+      const last = Math.min(after + NUMBERS_AT_ONCE, this.#entries);
+      for (const number of await waitingBetween(db, this.#saleId, after, last))
+        waits[this.rankOf(number)] = 1;
+    }
+    let left = ahead;
+    for (let rank = afterRank + 1; rank <= this.#entries; rank++)
+      if (waits[rank] === 1 && left-- === 0) return { rank, left: 0 };
+    return { left };
   }
 
   #numbersBehind(rank: number): number[] {

@@ -159,6 +159,26 @@ export async function waitingAmong(
   return new Set(found.map(({ number }) => Number(number)));
 }
 
+/**
+ * The numbers of the places that wait, from `after` + 1 to `last`, in any order. They come as the bytes of one value, because a row for
+ * each would cost far more.
+ */
+export async function waitingBetween(
+  db: Database,
+  saleId: string,
+  after: number,
+  last: number,
+): Promise<number[]> {
+  const [found] = await rows<{ steps: Buffer | null }>(
+    db,
+    `SELECT string_agg(int4send((number - ?::bigint)::integer), '') AS steps FROM places
+     WHERE sale_id = ? AND state = 'waiting' AND number > ? AND number <= ?`,
+    [after, saleId, after, last],
+  );
+  const steps = found?.steps ?? Buffer.alloc(0);
+  return Array.from({ length: steps.length / 4 }, (_, i) => after + steps.readUInt32BE(4 * i));
+}
+
 export interface Left {
   readonly place: Place;
   /** The order whose units come back. The caller applies the return (orders/returns.ts); otherwise sync does. */

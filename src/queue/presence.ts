@@ -6,6 +6,8 @@
  *
  * The bits are in an unlogged table, which costs little, and which a crash of Postgres empties. A row for each sale, the mark, says
  * since when the bits are complete. Until two periods after that, everybody counts as present, and nobody is passed over.
+ *
+ * With `presenceSeconds` 0 there are no bits. Then another row for the sale says when somebody asked for a place last.
  */
 import { texts } from '../postgres/array-literal.ts';
 import { type Database, rows } from '../postgres/database.ts';
@@ -14,6 +16,12 @@ import { type Database, rows } from '../postgres/database.ts';
 export const PAGE_PLACES = 4_096;
 /** The period of the row that is the mark. */
 const MARK = -1;
+/** The period of the row that says when somebody asked for a place last. */
+const ASKED = -2;
+/** It is written this often while people ask … */
+const ASKED_EVERY_S = 5;
+/** … and counts for this long. Those who look at their place once in a minute keep the reports coming. */
+const ASKED_COUNTS_S = 75;
 /** A head tells once a second, and somewhat later on a busy machine. */
 const MIN_OUTAGE_S = 2;
 
@@ -29,6 +37,11 @@ const COUNTS = countsIn(PERIOD);
 /** Whether the mark is so old that all bits of the present are there, as SQL. @param seconds how long a period is, as SQL */
 const isOldMark = (seconds: string) => `since < now() - 2 * ${seconds} * interval '1 second'`;
 
+/** Whether no head has told of the queue `q` for this time, or Postgres' clock was set by as much, as SQL. */
+function isSilent(seconds: string): string {
+  return `q.told_at NOT BETWEEN now() - ${seconds} * interval '1 second' AND now() + ${seconds} * interval '1 second'`;
+}
+
 /**
  * Whether the place of the row `p` is absent now, as SQL. The process that asks has read the bits before. It may have been frozen since,
  * and the buyer may have come back.
@@ -38,6 +51,16 @@ export const IS_ABSENT = `EXISTS (SELECT 1 FROM sales s JOIN queue_presence m ON
       AND NOT EXISTS (SELECT 1 FROM queue_presence h WHERE h.sale_id = s.id AND h.page = (p.number - 1) / ${PAGE_PLACES}
         AND h.${countsIn(periodOf('nullif(s.presence_seconds, 0)'))}
         AND get_bit(h.present, ((p.number - 1) % ${PAGE_PLACES})::integer) = 1))`;
+
+/** Whether somebody has asked for a place of the sale `s` lately, as SQL. */
+export const IS_HEARD_OF = `CASE s.presence_seconds
+  WHEN 0 THEN EXISTS (SELECT 1 FROM queue_presence a WHERE a.sale_id = s.id AND a.period = ${ASKED}
+    AND a.since > now() - ${ASKED_COUNTS_S} * interval '1 second')
+  ELSE EXISTS (SELECT 1 FROM queue_presence a WHERE a.sale_id = s.id AND a.${countsIn(periodOf('nullif(s.presence_seconds, 0)'))})
+  END`;
+
+/** Whether perhaps nobody could be heard of, because no head has told of the queue `q` of the sale `s` for too long, as SQL. */
+export const IS_OUTAGE = `(s.presence_seconds > 0 AND ${isSilent(`greatest(s.presence_seconds, ${MIN_OUTAGE_S})`)})`;
 
 /** The places whose bits are set. */
 export class PresentPlaces {
@@ -89,10 +112,20 @@ export async function markPresent(
   );
 }
 
+/** Notes that somebody asks, for a sale without bits. */
+export async function markAsked(db: Database, saleId: string): Promise<void> {
+  await db.raw(
+    `INSERT INTO queue_presence (sale_id, period, page, present) VALUES (?, ${ASKED}, 0, B'0'::bit(${PAGE_PLACES}))
+     ON CONFLICT (sale_id, period, page) DO UPDATE SET since = now()
+       WHERE queue_presence.since NOT BETWEEN now() - ${ASKED_EVERY_S} * interval '1 second' AND now()`,
+    [saleId],
+  );
+}
+
 /** Clears the bit of a place whose buyer has left. */
 export async function markAbsent(db: Database, saleId: string, number: number): Promise<void> {
   await db.raw(
-    `UPDATE queue_presence SET present = set_bit(present, ?, 0) WHERE sale_id = ? AND page = ? AND period <> ${MARK}`,
+    `UPDATE queue_presence SET present = set_bit(present, ?, 0) WHERE sale_id = ? AND page = ? AND period >= 0`,
     [bitOf(number), saleId, pageOf(number)],
   );
 }
@@ -123,8 +156,8 @@ export async function forgiveOutage(db: Database, saleId: string, presenceSecond
 function outageOf(saleId: string, presenceSeconds: number): Outage {
   const silence = Math.max(presenceSeconds, MIN_OUTAGE_S);
   return {
-    sql: `DELETE FROM queue_presence WHERE sale_id = ? AND period = ${MARK} AND EXISTS (SELECT 1 FROM queues
-      WHERE sale_id = ? AND told_at NOT BETWEEN now() - ? * interval '1 second' AND now() + ? * interval '1 second')
+    sql: `DELETE FROM queue_presence WHERE sale_id = ? AND period = ${MARK} AND EXISTS (SELECT 1 FROM queues q
+      WHERE q.sale_id = ? AND ${isSilent('?')})
       RETURNING 1`,
     bindings: [saleId, saleId, silence, silence],
   };
@@ -165,7 +198,7 @@ async function read(
 export async function tidyPresence(db: Database, saleId: string, presenceSeconds: number): Promise<void> {
   await db.raw(
     `WITH known AS (SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM sales WHERE id = ? AND presence_seconds <> ?)),
-       gone AS (DELETE FROM queue_presence WHERE sale_id = ? AND period <> ${MARK} AND NOT ${COUNTS}
+       gone AS (DELETE FROM queue_presence WHERE sale_id = ? AND period >= 0 AND NOT ${COUNTS}
          AND EXISTS (SELECT 1 FROM known))
      INSERT INTO queue_presence (sale_id, period, page, present) SELECT ?, ${MARK}, 0, B'0'::bit(${PAGE_PLACES}) FROM known
      ON CONFLICT DO NOTHING`,

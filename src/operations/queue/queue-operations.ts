@@ -52,7 +52,7 @@ export interface QueueStatus {
   readonly counts?: Readonly<Record<PlaceStateName, number>> | undefined;
   /** Units that nobody has. Missing: the head has not told yet. */
   readonly freeUnits?: number | undefined;
-  /** The first hopeless rank: the present places before it could take all units that are free or offered. Missing: none. */
+  /** The first hopeless rank: the present places before it could take all units that are free or offered. Missing: none, or nobody asks. */
   readonly hopelessFrom?: number | undefined;
   /** Offers that were made so far. */
   readonly offersMade: number;

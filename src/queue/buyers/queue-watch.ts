@@ -25,7 +25,7 @@ import { entrySalt } from '../draw/entry-digest.ts';
 import { orderOf } from '../drawing.ts';
 import { DrawnLine, FifoLine, type Line } from '../line.ts';
 import type { Place } from '../place.ts';
-import { markPresent, readPresent } from '../presence.ts';
+import { markAsked, markPresent, readPresent } from '../presence.ts';
 import { NEAR_RANKS, type QueueState, readQueue } from '../queue-state.ts';
 import { isMoving, OfferRate } from './offer-rate.ts';
 import { PeopleAhead } from './people-ahead.ts';
@@ -65,8 +65,8 @@ export class QueueWatch {
   /** The same of those whose marks are being written, or could not be written. */
   #unwritten = new Map<number, number>();
   #picture: Picture | undefined;
-  /** The order of the draw with this hash. The sale may be deleted and made again. */
-  #drawn: { readonly entriesHash: string; readonly line: DrawnLine } | undefined;
+  /** The order of the draw with this hash, perhaps under way. The sale may be deleted and made again. */
+  #drawn: { readonly entriesHash: string; readonly line: Promise<DrawnLine> } | undefined;
   #first: Promise<void> | undefined;
   #askedAt = monotonicMs();
 
@@ -94,7 +94,7 @@ export class QueueWatch {
     if (this.isReady) return;
     // The next round reads. If each who asks did so, a Postgres that does not answer would be asked without a pause.
     if (this.#picture) throw new StockadeError('unavailable', 'the queue was not read lately');
-    this.#first ??= this.#read().finally(() => {
+    this.#first ??= this.#exchange().finally(() => {
       this.#first = undefined;
     });
     await this.#first;
@@ -173,7 +173,10 @@ export class QueueWatch {
     this.#heard = new Map();
     for (const [number, at] of this.#unwritten) if (!heard.has(number)) heard.set(number, at);
     this.#unwritten = heard;
-    if (presenceSeconds === 0) heard.clear();
+    if (presenceSeconds === 0) {
+      heard.clear();
+      await markAsked(this.#parts.db, this.record.sale.id);
+    }
     if (heard.size === 0) return;
     try {
       await markPresent(this.#parts.db, this.record.sale.id, presenceSeconds, heard.keys());
@@ -204,8 +207,12 @@ export class QueueWatch {
   async #lineOf({ saleId, draw }: QueueState): Promise<Line | undefined> {
     if (!draw.drawn) return this.#settings.order === 'draw' ? undefined : new FifoLine(saleId);
     const { entriesHash } = draw.drawn;
+    // A long draw may take longer than a round, and the next round must not begin another one.
     if (this.#drawn?.entriesHash !== entriesHash)
-      this.#drawn = { entriesHash, line: new DrawnLine(saleId, await orderOf(draw.seed, draw.drawn)) };
+      this.#drawn = {
+        entriesHash,
+        line: orderOf(draw.seed, draw.drawn).then((order) => new DrawnLine(saleId, order)),
+      };
     return this.#drawn.line;
   }
 

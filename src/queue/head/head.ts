@@ -12,7 +12,6 @@ import { monotonicMs } from '../../lib/monotonic.ts';
 import { withTimeout } from '../../lib/with-timeout.ts';
 import { type Database, rows } from '../../postgres/database.ts';
 import type { SaleLocks } from '../../postgres/sale-locks.ts';
-import { decodeSale, type RawSale, type SaleRow } from '../../sales/sale-rows.ts';
 import { makeDraw, orderOf } from '../drawing.ts';
 import { DrawnLine, FifoLine, type Line } from '../line.ts';
 import { EVERYBODY, forgiveOutage, judgePresent, tidyPresence } from '../presence.ts';
@@ -23,6 +22,7 @@ import type { HeadEvents } from './head-events.ts';
 import { offerUnits, type RoundOf } from './round.ts';
 import { type Standing, writeAlive, writeStanding } from './standing.ts';
 import { Turns } from './turns.ts';
+import { type QueuedSale, readKnown, readWork, tellQuiet } from './work.ts';
 
 /** From one round to the next. Units that come back wait for at most two of them. */
 const EVERY_MS = 250;
@@ -42,8 +42,8 @@ const SALE_WAIT_MS = 1_500;
  * number of such sales on, a round begins only with sales that it finds unlocked, so that the number does not grow.
  */
 const MAX_LATE_SALES = 2;
-/** The head reports how a queue stands at least this often. */
-const REPORT_MS = 1_000;
+/** Quiet queues are told of this often (work.ts), and it is seen this late that no queue is left. */
+const QUIET_EVERY_MS = 500;
 
 export interface QueueHeadOptions {
   readonly db: Database;
@@ -56,7 +56,8 @@ export interface QueueHeadOptions {
 export class QueueHead {
   readonly #options: QueueHeadOptions;
   readonly #loop: SoleLoop;
-  readonly #reportedAt = new Map<string, number>();
+  /** When it looks again whether there are queues, while there are. */
+  #looksAgainAt = 0;
   /** By sale: the order of the draw with this hash. */
   readonly #lines = new Map<string, { readonly entriesHash: string; readonly line: Line }>();
   /** By sale: what is done for it now. */
@@ -97,9 +98,9 @@ export class QueueHead {
 
   /** @returns how long to rest */
   async #step(signal: AbortSignal): Promise<number> {
-    const sales = await readQueuedSales(this.#options.db);
-    this.#forget(new Set(sales.map(({ sale }) => sale.id)));
-    if (sales.length === 0) return IDLE_MS;
+    if (!(await this.#hasQueues())) return IDLE_MS;
+    const unfinished = [...this.#turns].filter(([, turns]) => !turns.isEmpty).map(([saleId]) => saleId);
+    const sales = await readWork(this.#options.db, unfinished);
     const idle = sales.filter(({ sale }) => !this.#serving.has(sale.id));
     const free = this.#late < MAX_LATE_SALES ? idle : await this.#unlockedOf(idle);
     const served = await pLimit(PARALLEL_SALES).map(
@@ -107,6 +108,21 @@ export class QueueHead {
       (sale) => !signal.aborted && this.#serveInTime(sale),
     );
     return served.includes(true) ? 0 : EVERY_MS;
+  }
+
+  /** Looks for queues now and then, and tells of the quiet ones. */
+  async #hasQueues(): Promise<boolean> {
+    const { db } = this.#options;
+    const now = monotonicMs();
+    if (now < this.#looksAgainAt) return true;
+    const remembered = [...new Set([...this.#lines.keys(), ...this.#turns.keys()])];
+    const { hasQueues, queued } = await readKnown(db, remembered);
+    for (const map of [this.#lines, this.#turns])
+      for (const saleId of map.keys()) if (!queued.has(saleId)) map.delete(saleId);
+    if (!hasQueues) return false;
+    await tellQuiet(db);
+    this.#looksAgainAt = now + QUIET_EVERY_MS;
+    return true;
   }
 
   /** @returns whether the next round is to follow at once */
@@ -152,10 +168,11 @@ export class QueueHead {
     const { sale, generation } = row;
     const { presenceSeconds, fit } = sale.queue!;
     const line = row.hasOpened ? this.#lineOf(row, state) : undefined;
+    if (!line && !row.isDue) return false;
     const free = unitsLeft(await backend.sales.snapshot(sale.id, sale.segments, generation));
     // Before the line is known, or while the sale is being rebuilt, nobody's turn has come.
     if (!line || free === undefined) {
-      await this.#reportAlive(row, state, free === undefined);
+      if (row.isDue) await this.#reportAlive(row, state, free === undefined);
       return false;
     }
     const present = presenceSeconds === 0 ? EVERYBODY : await judgePresent(db, sale.id, presenceSeconds);
@@ -228,33 +245,22 @@ export class QueueHead {
 
   /** Writes how the queue stands, for the nodes, which tell those who wait. */
   async #report(row: QueuedSale, state: QueueState, now: Standing): Promise<void> {
-    if (now.made === 0 && !this.#isDue(row)) return;
+    if (now.made === 0 && !row.isDue) return;
     await this.#keepPresence(row);
     await writeStanding(this.#options.db, state, now);
   }
 
   /** Writes that there is a head, while there is nothing else to report. */
   async #reportAlive(row: QueuedSale, state: QueueState, isBeingRebuilt: boolean): Promise<void> {
-    if (!this.#isDue(row)) return;
     const { presenceSeconds } = row.sale.queue!;
     if (presenceSeconds > 0) await forgiveOutage(this.#options.db, row.sale.id, presenceSeconds);
     await this.#keepPresence(row);
     await writeAlive(this.#options.db, state, isBeingRebuilt);
   }
 
-  #isDue({ sale }: QueuedSale): boolean {
-    return monotonicMs() - (this.#reportedAt.get(sale.id) ?? Number.NEGATIVE_INFINITY) >= REPORT_MS;
-  }
-
   async #keepPresence({ sale }: QueuedSale): Promise<void> {
     const { presenceSeconds } = sale.queue!;
-    this.#reportedAt.set(sale.id, monotonicMs());
     if (presenceSeconds > 0) await tidyPresence(this.#options.db, sale.id, presenceSeconds);
-  }
-
-  #forget(known: ReadonlySet<string>): void {
-    for (const map of [this.#reportedAt, this.#lines, this.#turns])
-      for (const saleId of map.keys()) if (!known.has(saleId)) map.delete(saleId);
   }
 }
 
@@ -262,19 +268,4 @@ export class QueueHead {
 function mayOffer({ isStopped, allowed, perMinute, pace }: QueueState): number {
   const most = isStopped ? allowed : perMinute === undefined ? MAX_OFFERS : Math.floor(pace);
   return Math.min(most, MAX_OFFERS);
-}
-
-/** A sale whose queue the head serves. */
-interface QueuedSale extends SaleRow {
-  /** Its window has opened, and not ended. */
-  readonly hasOpened: boolean;
-}
-
-async function readQueuedSales(db: Database): Promise<QueuedSale[]> {
-  const found = await rows<RawSale & { has_opened: boolean }>(
-    db,
-    `SELECT *, starts_at <= now() AND (ends_at IS NULL OR ends_at > now()) AS has_opened FROM sales
-     WHERE queue <> 'off' AND state <> 'closed' AND deleting_since IS NULL AND generation > 0 ORDER BY id`,
-  );
-  return found.map((row) => ({ ...decodeSale(row), hasOpened: row.has_opened }));
 }

@@ -111,6 +111,7 @@ async function hopelessRank(
   { units, reach }: Coming,
 ): Promise<number | undefined> {
   if (units === 0) return first;
+  if (units > last - first) return undefined;
   const known = present.heardOf;
   if (!known && !passes) return line.rankBehind(db, first - 1, units);
   // Up to here there may be present places that have had an offer.

@@ -11,6 +11,11 @@ export class Turns {
   /** By quantity. Who wants less comes at least as far. */
   readonly #before = Array<number>(MAX_PER_BUYER_LIMIT + 1).fill(0);
 
+  /** Nobody's turn has come. */
+  get isEmpty(): boolean {
+    return this.#before.every((before) => before === 0);
+  }
+
   /** The turn of the places before this rank has come, if they want no more than `units`. */
   come(before: number, units = MAX_PER_BUYER_LIMIT): void {
     for (let quantity = Math.min(units, MAX_PER_BUYER_LIMIT); quantity > 0; quantity--) {

@@ -18,6 +18,7 @@ import { readOwnOrders, readOwnOrdersOfSale } from '../../../src/orders/own-orde
 import { applyReturns, applyReturnsOf } from '../../../src/orders/returns.ts';
 import { beginOffers } from '../../../src/queue/head/begun-offers.ts';
 import { writeAlive, writeStanding } from '../../../src/queue/head/standing.ts';
+import { readKnown, readWork, tellQuiet } from '../../../src/queue/head/work.ts';
 import { FifoLine } from '../../../src/queue/line.ts';
 import { acceptOffer } from '../../../src/queue/offers.ts';
 import { countAhead } from '../../../src/queue/operators/places-ahead.ts';
@@ -153,6 +154,9 @@ async function operateQueue(): Promise<void> {
   await readWaiting(db, 'line', 0, 10);
   await waitingAmong(db, 'line', [1, 2]);
   const queue = (await readQueue(db, 'line'))!;
+  await readKnown(db, ['line']);
+  await readWork(db, ['line']);
+  await tellQuiet(db);
   await beginOffers(db, queue, [1, 2]);
   await tidyPresence(db, 'line', 1);
   await writeAlive(db, queue, true);

@@ -1,6 +1,8 @@
 /** The line of a queue, as the head reads it. */
 import { expect, test } from 'vitest';
-import { FifoLine } from '../../../src/queue/line.ts';
+import { rows } from '../../../src/postgres/database.ts';
+import { draw } from '../../../src/queue/draw/drawn-order.ts';
+import { DrawnLine, FifoLine } from '../../../src/queue/line.ts';
 import { QUEUE, queued } from '../../support/shop/queue.ts';
 import { Shop } from '../../support/shop/shop.ts';
 
@@ -16,4 +18,26 @@ test('ranks are compared as numbers: the tenth place does not stand before the s
   expect(await line.rankBehind(shop.db, 1, 0)).toBe(2);
   expect(await line.rankBehind(shop.db, 0, 9)).toBe(10);
   expect((await line.waiting(shop.db, 8, 5)).map(({ number }) => number)).toEqual([9, 10, 11, 12]);
+});
+
+test('the rank behind any number of waiting places is right in a drawn line, also behind those that were drawn', async () => {
+  await using shop = await Shop.open({ backend: 'memory' });
+  const { id } = await shop.sell({ stock: 1, ...QUEUE });
+  const [entries, places] = [3_000, 3_040];
+  await queued(
+    shop,
+    id,
+    Array.from({ length: places }, (_, i) => `b${i}`),
+  );
+  await rows(shop.db, "UPDATE places SET state = 'left' WHERE sale_id = ? AND (number * 7) % 5 = 0", [id]);
+  const order = draw({ seed: Buffer.alloc(32, 7), entriesHash: 'ab'.repeat(32), entries });
+  const line = new DrawnLine(id, order);
+  const waiting = Array.from({ length: places }, (_, i) => i + 1).filter(
+    (rank) => (line.numberAt(rank) * 7) % 5 !== 0,
+  );
+  for (const afterRank of [0, 1, 1_500, 2_990, 3_000, 3_010])
+    for (const ahead of [0, 1, 149, 150, 151, 1_024, 2_398, 2_399, 2_400, 2_431, 2_432, 5_000])
+      expect(await line.rankBehind(shop.db, afterRank, ahead), `${ahead} behind rank ${afterRank}`).toBe(
+        waiting.filter((rank) => rank > afterRank)[ahead],
+      );
 });

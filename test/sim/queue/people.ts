@@ -6,7 +6,7 @@ import type { OrderChange } from '../../../src/operations/order-operations.ts';
 import { acceptOffer } from '../../../src/queue/offers.ts';
 import type { Place } from '../../../src/queue/place.ts';
 import { givePlaces, leaveQueue, readPlaceOf } from '../../../src/queue/places.ts';
-import { markPresent } from '../../../src/queue/presence.ts';
+import { markAsked, markPresent } from '../../../src/queue/presence.ts';
 import { BY } from '../../support/author.ts';
 import type { SaleAuditor } from '../audit/sale-auditor.ts';
 import { isMoment, when } from '../faults/moments.ts';
@@ -164,7 +164,8 @@ export class People {
       if (!goesOn()) return;
       const since = time.now;
       const read = async ({ db }: Running) => {
-        if (presenceSeconds > 0) await markPresent(db, saleId, presenceSeconds, [number]);
+        if (presenceSeconds === 0) await markAsked(db, saleId);
+        else await markPresent(db, saleId, presenceSeconds, [number]);
         return readPlaceOf(db, saleId, person.name);
       };
       const told = (place: Place | undefined) => {

@@ -124,9 +124,8 @@ export const QUEUE_MUTATIONS: readonly Mutation[] = [
     edits: [
       {
         file: HEAD,
-        find: 'readonly #reportedAt = new Map<string, number>();',
-        replace:
-          'readonly #reportedAt = new Map<string, number>(); readonly #soldOutAt = new Map<string, number>();',
+        find: '#looksAgainAt = 0;',
+        replace: '#looksAgainAt = 0; readonly #soldOutAt = new Map<string, number>();',
       },
       {
         file: HEAD,

@@ -3,13 +3,14 @@ import { expect } from 'vitest';
 import { rows } from '../../../src/postgres/database.ts';
 import type { Place, PlaceState } from '../../../src/queue/place.ts';
 import { givePlaces } from '../../../src/queue/places.ts';
+import { markAsked } from '../../../src/queue/presence.ts';
 import { until } from '../fixtures.ts';
 import type { Shop } from './shop.ts';
 
 /** A queue in which nobody is ever absent. */
 export const QUEUE = { queue: 'fifo', presenceSeconds: 0, offerSeconds: 600 } as const;
 
-/** Gives one place after the other. @returns the numbers */
+/** Gives one place after the other, and their buyers ask for them. @returns the numbers */
 export async function queued(
   shop: Shop,
   saleId: string,
@@ -22,6 +23,7 @@ export async function queued(
     buyerIds.map((buyerId) => ({ buyerId, quantity })),
   );
   expect(given.size).toBe(buyerIds.length);
+  await markAsked(shop.db, saleId);
   return buyerIds.map((buyerId) => given.get(buyerId)!.number);
 }
 
