@@ -108,7 +108,26 @@ describe('a sale', () => {
   test('without a queue says so, and how it gets one', async () => {
     const saleId = await makeSale(node);
     await showSale(saleId, 'queue');
-    await shown(`This sale has no queue. To turn one on: stockade sale queue ${saleId} --queue fifo`);
+    await shown(
+      `sale ${saleId} has no queue: turn it on with \`stockade sale queue ${saleId} --queue fifo\``,
+    );
+  });
+
+  test('without a queue that is closed says that it can get none', async () => {
+    const saleId = await makeSale(node);
+    await node.ops.change(saleId, { action: 'close' }, { actor: 'ben', reason: '' });
+    await showSale(saleId, 'queue');
+    await shown(`sale ${saleId} has no queue, and can get none: it is closed`);
+  });
+
+  test('says how many buyers are to be erased once it is closed', async () => {
+    const saleId = await makeSale(node);
+    await node.buy(saleId, 'anna');
+    await until(async () => (await node.ops.show(saleId)).committedOrders === 1, { what: 'the commit' });
+    const erasure = { method: 'POST', body: JSON.stringify({ buyerId: 'anna' }) } as const;
+    expect(await node.opsRequest('/v1/erasures', erasure)).toMatchObject({ status: 202 });
+    await showSale(saleId, 'overview');
+    await shown('To be erased');
   });
 
   test('whose ledger is shown in words, with room for them in a narrow window', async () => {

@@ -30,10 +30,8 @@ export function queueTab(saleId) {
       if (!view.element.isConnected) panel.replaceChildren(view.element);
     } catch (error) {
       panel.replaceChildren(
-        // The only state in which a queue can't be read.
-        error.code === 'wrong_state'
-          ? el('p', { class: 'note' }, noQueue(saleId))
-          : el('p', { class: 'refused' }, error.message),
+        // The only state in which a queue can't be read is that the sale has none.
+        el('p', { class: error.code === 'wrong_state' ? 'note' : 'refused' }, error.message),
       );
     }
   };
@@ -44,9 +42,6 @@ export function queueTab(saleId) {
   void look();
   return panel;
 }
-
-const noQueue = (saleId) =>
-  `This sale has no queue. To turn one on: stockade sale queue ${saleId} --queue fifo`;
 
 const readQueue = (saleId) => call('GET', `${saleUrl(saleId)}/queue`);
 

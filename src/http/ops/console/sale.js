@@ -204,6 +204,7 @@ class Overview {
       ['Segments', number(sale.segments)],
       ['Generation', number(sale.generation)],
       ['Archived', time(sale.archivedAt)],
+      ['To be erased', sale.waitingErasures ? plural(sale.waitingErasures, 'buyer') : undefined],
     ];
     if (JSON.stringify(pairs) === this.#shownFacts) return;
     this.#shownFacts = JSON.stringify(pairs);
