@@ -121,9 +121,9 @@ async function gauge(registry: Registry, name: string): Promise<number | undefin
 
 function shown(sale: SaleStatus): ShownSale {
   const { id, title, state, archivedAt, startsAt, endsAt, stock, movedUnits, segments, perBuyerLimit } = sale;
-  const { remaining, generation, committedOrders, committedUnits } = sale;
+  const { remaining, generation, committedOrders, committedUnits, waitingErasures } = sale;
   return {
     ...{ id, title, state, archivedAt, startsAt, endsAt, stock, movedUnits, segments, perBuyerLimit },
-    ...{ remaining, generation, committedOrders, committedUnits },
+    ...{ remaining, generation, committedOrders, committedUnits, waitingErasures },
   };
 }

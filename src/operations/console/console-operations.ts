@@ -88,6 +88,7 @@ export type ShownSale = Pick<
   | 'generation'
   | 'committedOrders'
   | 'committedUnits'
+  | 'waitingErasures'
 >;
 
 export interface ShownSales {
