@@ -18,8 +18,8 @@ export const PAGE_PLACES = 4_096;
 const MARK = -1;
 /** The period of the row that says when somebody asked for a place last. */
 const ASKED = -2;
-/** It is written this often while people ask … */
-const ASKED_EVERY_S = 5;
+/** It is to be written this often while people ask … */
+export const ASKED_EVERY_MS = 5_000;
 /** … and counts for this long. Those who look at their place once in a minute keep the reports coming. */
 const ASKED_COUNTS_S = 75;
 /** A head tells once a second, and somewhat later on a busy machine. */
@@ -116,8 +116,7 @@ export async function markPresent(
 export async function markAsked(db: Database, saleId: string): Promise<void> {
   await db.raw(
     `INSERT INTO queue_presence (sale_id, period, page, present) VALUES (?, ${ASKED}, 0, B'0'::bit(${PAGE_PLACES}))
-     ON CONFLICT (sale_id, period, page) DO UPDATE SET since = now()
-       WHERE queue_presence.since NOT BETWEEN now() - ${ASKED_EVERY_S} * interval '1 second' AND now()`,
+     ON CONFLICT (sale_id, period, page) DO UPDATE SET since = now()`,
     [saleId],
   );
 }

@@ -25,7 +25,7 @@ import { entrySalt } from '../draw/entry-digest.ts';
 import { orderOf } from '../drawing.ts';
 import { DrawnLine, FifoLine, type Line } from '../line.ts';
 import type { Place } from '../place.ts';
-import { markAsked, markPresent, readPresent } from '../presence.ts';
+import { ASKED_EVERY_MS, markAsked, markPresent, readPresent } from '../presence.ts';
 import { NEAR_RANKS, type QueueState, readQueue } from '../queue-state.ts';
 import { isMoving, OfferRate } from './offer-rate.ts';
 import { PeopleAhead } from './people-ahead.ts';
@@ -69,6 +69,8 @@ export class QueueWatch {
   #drawn: { readonly entriesHash: string; readonly line: Promise<DrawnLine> } | undefined;
   #first: Promise<void> | undefined;
   #askedAt = monotonicMs();
+  /** When it was written last that somebody asks. */
+  #notedAt = Number.NEGATIVE_INFINITY;
 
   constructor(parts: QueueWatchParts) {
     this.#parts = parts;
@@ -175,7 +177,7 @@ export class QueueWatch {
     this.#unwritten = heard;
     if (presenceSeconds === 0) {
       heard.clear();
-      await markAsked(this.#parts.db, this.record.sale.id);
+      await this.#noteAsked();
     }
     if (heard.size === 0) return;
     try {
@@ -188,6 +190,14 @@ export class QueueWatch {
     }
     // A write that took too long may end after the next one has begun, which has all of its places.
     if (this.#unwritten === heard) this.#unwritten = new Map();
+  }
+
+  /** Where nobody can be absent, the head only needs to know that somebody asks. */
+  async #noteAsked(): Promise<void> {
+    const now = monotonicMs();
+    if (now - this.#notedAt < ASKED_EVERY_MS) return;
+    await markAsked(this.#parts.db, this.record.sale.id);
+    this.#notedAt = now;
   }
 
   async #read(): Promise<void> {

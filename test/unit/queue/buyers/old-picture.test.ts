@@ -4,6 +4,7 @@ import type { SaleRecord } from '../../../../src/engine/contract.ts';
 import type { Database } from '../../../../src/postgres/database.ts';
 import { BuyersQueue } from '../../../../src/queue/buyers/buyers-queue.ts';
 import { EVERY_MS, MAX_AGE_MS } from '../../../../src/queue/buyers/queue-watch.ts';
+import { ASKED_EVERY_MS } from '../../../../src/queue/presence.ts';
 import { NEAR_RANKS } from '../../../../src/queue/queue-state.ts';
 
 const record = {
@@ -81,3 +82,14 @@ test.each([
     expect(marks).toBe(tried + 1);
   },
 );
+
+test('where nobody can be absent, it is noted every few seconds that somebody asks', async () => {
+  const waitingList = {
+    ...record,
+    sale: { id: 'web', queue: { order: 'fifo', presenceSeconds: 0 } },
+  } as unknown as SaleRecord;
+  await queue.look(waitingList, 'ann', known);
+  expect(marks).toBe(1);
+  aheadMs += ASKED_EVERY_MS;
+  await vi.waitUntil(() => marks === 2, { timeout: 5_000 });
+});
