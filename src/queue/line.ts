@@ -129,6 +129,7 @@ export class DrawnLine implements Line {
 
   /** As `#lookUp`, but reads all drawn places that wait. */
   async #read(db: Database, afterRank: number, ahead: number): Promise<{ rank?: number; left: number }> {
+    if (afterRank >= this.#entries) return { left: ahead };
     const waits = new Uint8Array(this.#entries + 1);
     for (let after = 0; after < this.#entries; after += NUMBERS_AT_ONCE) {
       const last = Math.min(after + NUMBERS_AT_ONCE, this.#entries);

@@ -7,7 +7,8 @@
  * The bits are in an unlogged table, which costs little, and which a crash of Postgres empties. A row for each sale, the mark, says
  * since when the bits are complete. Until two periods after that, everybody counts as present, and nobody is passed over.
  *
- * With `presenceSeconds` 0 there are no bits. Then another row for the sale says when somebody asked for a place last.
+ * Another row for the sale says when somebody asked for a place last, or left one: then the head reports how the queue stands
+ * (head/work.ts). With `presenceSeconds` 0 that row is all there is.
  */
 import { texts } from '../postgres/array-literal.ts';
 import { type Database, rows } from '../postgres/database.ts';
@@ -53,11 +54,14 @@ export const IS_ABSENT = `EXISTS (SELECT 1 FROM sales s JOIN queue_presence m ON
         AND get_bit(h.present, ((p.number - 1) % ${PAGE_PLACES})::integer) = 1))`;
 
 /** Whether somebody has asked for a place of the sale `s` lately, as SQL. */
-export const IS_HEARD_OF = `CASE s.presence_seconds
-  WHEN 0 THEN EXISTS (SELECT 1 FROM queue_presence a WHERE a.sale_id = s.id AND a.period = ${ASKED}
-    AND a.since > now() - ${ASKED_COUNTS_S} * interval '1 second')
-  ELSE EXISTS (SELECT 1 FROM queue_presence a WHERE a.sale_id = s.id AND a.${countsIn(periodOf('nullif(s.presence_seconds, 0)'))})
-  END`;
+export const IS_ASKED = `EXISTS (SELECT 1 FROM queue_presence a WHERE a.sale_id = s.id AND a.period = ${ASKED}
+  AND a.since > now() - ${ASKED_COUNTS_S} * interval '1 second')`;
+
+/** Whether `tidyPresence` has something to do for the sale `s`: the mark is missing, or bits do not count any more. As SQL. */
+export const IS_UNTIDY = `(s.presence_seconds > 0 AND (
+  NOT EXISTS (SELECT 1 FROM queue_presence m WHERE m.sale_id = s.id AND m.period = ${MARK})
+  OR EXISTS (SELECT 1 FROM queue_presence o WHERE o.sale_id = s.id AND o.period >= 0
+    AND o.period < ${periodOf('nullif(s.presence_seconds, 0)')} - 1)))`;
 
 /** Whether perhaps nobody could be heard of, because no head has told of the queue `q` of the sale `s` for too long, as SQL. */
 export const IS_OUTAGE = `(s.presence_seconds > 0 AND ${isSilent(`greatest(s.presence_seconds, ${MIN_OUTAGE_S})`)})`;
@@ -112,7 +116,7 @@ export async function markPresent(
   );
 }
 
-/** Notes that somebody asks, for a sale without bits. */
+/** Notes that somebody asks for a place now, or has left one. */
 export async function markAsked(db: Database, saleId: string): Promise<void> {
   await db.raw(
     `INSERT INTO queue_presence (sale_id, period, page, present) VALUES (?, ${ASKED}, 0, B'0'::bit(${PAGE_PLACES}))

@@ -19,6 +19,7 @@ import { type Database, LOCK_NOT_AVAILABLE, rows, sqlState } from '../postgres/d
 import { despiteDeadlocks } from '../postgres/deadlock.ts';
 import { ofBuyer } from '../postgres/live-orders.ts';
 import { erasePlaces, placesOfBuyer } from '../queue/erasure.ts';
+import { markAsked } from '../queue/presence.ts';
 import { closeMovement, writeMovement } from '../sales/ledger.ts';
 
 /** An erasure that can be carried out now. */
@@ -229,6 +230,7 @@ export async function leavePlaces(
   await trx.raw('SELECT 1 FROM sales WHERE id = ? FOR UPDATE', [saleId]);
   await trx.raw('SELECT 1 FROM queues WHERE sale_id = ? FOR UPDATE', [saleId]);
   for (const { buyerId } of due) await trx.raw('SELECT 1 FROM stockade_leave_queue(?, ?)', [saleId, buyerId]);
+  await markAsked(trx, saleId);
 }
 
 /**

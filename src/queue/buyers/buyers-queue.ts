@@ -65,7 +65,10 @@ export class BuyersQueue {
    */
   async join(record: SaleRecord, wish: PlaceWish, latestMs: number): Promise<ToldPlace | undefined> {
     const place = await this.#lanes.ask(record.sale.id, wish, latestMs - monotonicMs());
-    return place && this.#tell(record, place, latestMs);
+    if (place) return this.#tell(record, place, latestMs);
+    // Perhaps it is full of places that have left, which the head has not passed yet.
+    this.#noteAsked(record);
+    return undefined;
   }
 
   /**
@@ -119,6 +122,7 @@ export class BuyersQueue {
     // After some attempts Postgres gives up, and returns the place as it is, or nulls.
     if (left.place.state !== 'left') throw new Busy('the place is being changed: try again later');
     this.#watched.get(id)?.watch.gone(left.place.number);
+    this.#noteAsked(record);
     try {
       if (left.returned !== undefined) await applyReturn(left.returned);
       if (queue && queue.presenceSeconds > 0) await markAbsent(db, id, left.place.number);
@@ -157,6 +161,13 @@ export class BuyersQueue {
     if (!watch.isReady) await withTimeout(latestMs - monotonicMs(), watch.ready());
     watch.heard(place.number);
     return { ...watch.tell(place), salt: watch.saltOf(place) };
+  }
+
+  /** The head looks how the queue stands, although nobody is told of a place. */
+  #noteAsked(record: SaleRecord): void {
+    const isKnown = this.#watched.has(record.sale.id);
+    if (isServed(record) && !this.#isStopped && (isKnown || this.#watched.size < MAX_WATCHED))
+      this.#watch(record).watch.asked();
   }
 
   #watch(record: SaleRecord): Watched {

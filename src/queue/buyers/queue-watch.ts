@@ -102,6 +102,11 @@ export class QueueWatch {
     await this.#first;
   }
 
+  /** Somebody has left a place, or was refused one: the head is to look how the queue stands. */
+  asked(): void {
+    this.#askedAt = monotonicMs();
+  }
+
   /** The buyer of this place is there. */
   heard(number: number): void {
     this.#askedAt = monotonicMs();
@@ -175,10 +180,8 @@ export class QueueWatch {
     this.#heard = new Map();
     for (const [number, at] of this.#unwritten) if (!heard.has(number)) heard.set(number, at);
     this.#unwritten = heard;
-    if (presenceSeconds === 0) {
-      heard.clear();
-      await this.#noteAsked();
-    }
+    if (presenceSeconds === 0) heard.clear();
+    await this.#noteAsked();
     if (heard.size === 0) return;
     try {
       await markPresent(this.#parts.db, this.record.sale.id, presenceSeconds, heard.keys());
@@ -192,7 +195,7 @@ export class QueueWatch {
     if (this.#unwritten === heard) this.#unwritten = new Map();
   }
 
-  /** Where nobody can be absent, the head only needs to know that somebody asks. */
+  /** The head reports how the queue stands while somebody asks. */
   async #noteAsked(): Promise<void> {
     const now = monotonicMs();
     if (now - this.#notedAt < ASKED_EVERY_MS) return;

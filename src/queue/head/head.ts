@@ -22,7 +22,7 @@ import type { HeadEvents } from './head-events.ts';
 import { offerUnits, type RoundOf } from './round.ts';
 import { type Standing, writeAlive, writeStanding } from './standing.ts';
 import { Turns } from './turns.ts';
-import { type QueuedSale, readKnown, readWork, tellQuiet } from './work.ts';
+import { type HeadMemory, type QueuedSale, readKnown, readWork, tellQuiet } from './work.ts';
 
 /** From one round to the next. Units that come back wait for at most two of them. */
 const EVERY_MS = 250;
@@ -42,8 +42,10 @@ const SALE_WAIT_MS = 1_500;
  * number of such sales on, a round begins only with sales that it finds unlocked, so that the number does not grow.
  */
 const MAX_LATE_SALES = 2;
-/** Quiet queues are told of this often (work.ts), and it is seen this late that no queue is left. */
-const QUIET_EVERY_MS = 500;
+/** While there are queues, the head looks this often whether any is left, and which quiet ones are to be told of (work.ts). */
+const LOOK_EVERY_MS = 500;
+/** A sale that failed is not reported for this time, so that those that fail do not take the turns of all others. */
+const REST_MS = 1_000;
 
 export interface QueueHeadOptions {
   readonly db: Database;
@@ -60,6 +62,8 @@ export class QueueHead {
   #looksAgainAt = 0;
   /** By sale: the order of the draw with this hash. */
   readonly #lines = new Map<string, { readonly entriesHash: string; readonly line: Line }>();
+  /** By sale: when it failed last. */
+  readonly #failedAt = new Map<string, number>();
   /** By sale: what is done for it now. */
   readonly #serving = new Map<string, Promise<boolean>>();
   /** How many of them the rounds no longer wait for. */
@@ -98,31 +102,39 @@ export class QueueHead {
 
   /** @returns how long to rest */
   async #step(signal: AbortSignal): Promise<number> {
-    if (!(await this.#hasQueues())) return IDLE_MS;
-    const unfinished = [...this.#turns].filter(([, turns]) => !turns.isEmpty).map(([saleId]) => saleId);
-    const sales = await readWork(this.#options.db, unfinished);
+    if (!(await this.#lookForQueues())) return IDLE_MS;
+    const { sales, isMore } = await readWork(this.#options.db, this.#memory());
     const idle = sales.filter(({ sale }) => !this.#serving.has(sale.id));
     const free = this.#late < MAX_LATE_SALES ? idle : await this.#unlockedOf(idle);
     const served = await pLimit(PARALLEL_SALES).map(
       free,
       (sale) => !signal.aborted && this.#serveInTime(sale),
     );
-    return served.includes(true) ? 0 : EVERY_MS;
+    return isMore || served.includes(true) ? 0 : EVERY_MS;
   }
 
-  /** Looks for queues now and then, and tells of the quiet ones. */
-  async #hasQueues(): Promise<boolean> {
+  /** Looks now and then whether there are queues, forgets those that are gone, and tells of the quiet ones. */
+  async #lookForQueues(): Promise<boolean> {
     const { db } = this.#options;
     const now = monotonicMs();
     if (now < this.#looksAgainAt) return true;
-    const remembered = [...new Set([...this.#lines.keys(), ...this.#turns.keys()])];
-    const { hasQueues, queued } = await readKnown(db, remembered);
-    for (const map of [this.#lines, this.#turns])
-      for (const saleId of map.keys()) if (!queued.has(saleId)) map.delete(saleId);
+    const maps = [this.#lines, this.#turns, this.#failedAt];
+    const { hasQueues, queued } = await readKnown(db, [...new Set(maps.flatMap((map) => [...map.keys()]))]);
+    for (const map of maps) for (const saleId of map.keys()) if (!queued.has(saleId)) map.delete(saleId);
     if (!hasQueues) return false;
-    await tellQuiet(db);
-    this.#looksAgainAt = now + QUIET_EVERY_MS;
+    await tellQuiet(db, this.#memory());
+    this.#looksAgainAt = now + LOOK_EVERY_MS;
     return true;
+  }
+
+  #memory(): HeadMemory {
+    const since = monotonicMs() - REST_MS;
+    const failed = [...this.#failedAt].filter(([, at]) => at > since);
+    return {
+      unfinished: [...this.#turns].filter(([, turns]) => !turns.isEmpty).map(([saleId]) => saleId),
+      drawn: [...this.#lines.keys()],
+      resting: [...this.#serving.keys(), ...failed.map(([saleId]) => saleId)],
+    };
   }
 
   /** @returns whether the next round is to follow at once */
@@ -158,6 +170,7 @@ export class QueueHead {
       const state = await readQueue(this.#options.db, saleId);
       return state !== undefined && (await this.#round(row, state));
     } catch (error) {
+      this.#failedAt.set(saleId, monotonicMs());
       this.#options.events.saleFailed({ saleId, error });
       return false;
     }

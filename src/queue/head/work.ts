@@ -1,19 +1,21 @@
 /**
- * Which sales the head serves in a round. A shop may have thousands of sales with a queue. In most of them nothing can happen: nobody
- * waits, or no unit is free. So one statement finds the few that need the head now:
+ * Which queues the head serves in a round. A shop may have thousands of queues, and in most of them nothing can happen: nobody waits, or no
+ * unit is free. So one statement finds the few that need the head now:
  *
- * | sale | is served |
+ * | queue | the head serves it |
  * |---|---|
- * | urgent: somebody waits and a unit may be free; or its places must be drawn; or the last round left work behind | in each round |
- * | somebody asks for a place, begun offers are not settled, nothing was reported yet, or there may have been an outage (presence.ts) | once a second, the oldest reports first |
- * | quiet: all others | never. One statement for all of them says now and then that there is a head |
+ * | urgent: somebody waits and a unit may be free; or the order of a draw is not known; or the last round left work behind | in each round |
+ * | due: somebody asks for a place or has left one, nothing was reported yet, an earlier head has left work behind, there may have been an outage, or presence is untidy (presence.ts) | once a second, the oldest reports first |
+ * | quiet: any other | never |
  *
- * A unit is free for a place only if `sales.stock` has it: Postgres counts a unit as sold later than Redis takes it, and as free before
+ * One statement for all quiet queues says every few seconds that there is a head.
+ *
+ * A unit can be free for a place only if `sales.stock` has it: Postgres counts a unit as sold later than Redis takes it, and as free before
  * Redis gets it back.
  */
 import { type Database, rows } from '../../postgres/database.ts';
 import { decodeSale, type RawSale, type SaleRow } from '../../sales/sale-rows.ts';
-import { IS_HEARD_OF, IS_OUTAGE } from '../presence.ts';
+import { IS_ASKED, IS_OUTAGE, IS_UNTIDY } from '../presence.ts';
 
 /** A sale whose queue the head serves. */
 export interface QueuedSale extends SaleRow {
@@ -27,41 +29,62 @@ export interface QueuedSale extends SaleRow {
 const REPORT_S = 1;
 /** How old that of a quiet queue gets. With a short `presenceSeconds` it is renewed sooner, so that nobody sees an outage. */
 const QUIET_REPORT_S = 5;
-/** Reports in one round, apart from those of urgent sales: free units must not wait for them for long. */
+/** Reports in one round, apart from those of urgent queues. If there are more, the next round follows at once. */
 const MAX_REPORTS = 64;
 
 const IS_QUEUED =
   "s.queue <> 'off' AND s.state <> 'closed' AND s.deleting_since IS NULL AND s.generation > 0";
-const HAS_OPENED = 's.starts_at <= now() AND (s.ends_at IS NULL OR s.ends_at > now())';
+const HAS_OPENED = '(s.starts_at <= now() AND (s.ends_at IS NULL OR s.ends_at > now()))';
 const HAS_BEGUN_OFFERS = 'EXISTS (SELECT 1 FROM begun_offers b WHERE b.sale_id = s.id)';
-/** Binding: sales in which work is left. */
-const IS_URGENT = `(s.id = ANY (?::text[])
-  OR ${HAS_OPENED} AND s.queue = 'draw' AND q.drawn_at IS NULL
-  OR ${HAS_OPENED} AND s.state = 'open' AND s.stock > 0 AND q.last_number > q.head
-    AND (NOT q.is_stopped OR q.allowed > 0 OR ${HAS_BEGUN_OFFERS}))`;
+/** Bindings: `urgency`. */
+const IS_URGENT = `(s.id = ANY (?::text[]) OR ${HAS_OPENED} AND (
+  s.queue = 'draw' AND q.drawn_at IS NULL
+  OR q.drawn_at IS NOT NULL AND q.last_number > q.head AND NOT s.id = ANY (?::text[])
+  OR s.state = 'open' AND s.stock > 0 AND q.last_number > q.head
+    AND (NOT q.is_stopped OR q.allowed > 0 OR ${HAS_BEGUN_OFFERS})))`;
+/** Whether the report is older than that. One from the future is, too: Postgres' clock was set back. */
 const isOlder = (seconds: string) =>
   `(q.told_at IS NULL OR q.told_at NOT BETWEEN now() - ${seconds} * interval '1 second' AND now() + ${seconds} * interval '1 second')`;
 const QUIET_S = `CASE s.presence_seconds WHEN 0 THEN ${QUIET_REPORT_S} ELSE least(${QUIET_REPORT_S}, greatest(${REPORT_S}, s.presence_seconds / 2.0)) END`;
-/** Whether a queue that is not urgent needs a whole report. That also settles offers that were begun. */
-const IS_TO_REPORT = `(q.told_at IS NULL OR ${IS_OUTAGE} OR ${IS_HEARD_OF} OR ${HAS_OPENED} AND ${HAS_BEGUN_OFFERS})`;
+/** Whether a queue that is not urgent is due for a report when the last one is old. Up to the reach, absent places may have to be ended. */
+const IS_TO_REPORT = `(q.told_at IS NULL OR ${IS_OUTAGE} OR ${IS_ASKED} OR ${IS_UNTIDY}
+  OR ${HAS_OPENED} AND (q.reach > q.head OR ${HAS_BEGUN_OFFERS}))`;
 
-/**
- * The sales to serve in this round: all urgent ones first, then some that are due for a report, the oldest reports first.
- * @param unfinished sales in which the last round has left work behind
- */
-export async function readWork(db: Database, unfinished: readonly string[]): Promise<QueuedSale[]> {
+/** What this head knows, and Postgres does not. */
+export interface HeadMemory {
+  /** Sales in which the last round has left work behind. */
+  readonly unfinished: readonly string[];
+  /** Sales whose drawn order is in memory. Until it is, no unit can be offered. */
+  readonly drawn: readonly string[];
+  /** Sales that are not to be reported now, because they are being served, or failed a moment ago. */
+  readonly resting: readonly string[];
+}
+
+const urgency = ({ unfinished, drawn }: HeadMemory) => [[...unfinished], [...drawn]];
+
+export interface Work {
+  /** All urgent ones first. */
+  readonly sales: readonly QueuedSale[];
+  /** More are due than one round reports. */
+  readonly isMore: boolean;
+}
+
+export async function readWork(db: Database, memory: HeadMemory): Promise<Work> {
   const found = await rows<RawSale & { has_opened: boolean; is_due: boolean; is_urgent: boolean }>(
     db,
     `SELECT s.*, ${HAS_OPENED} AS has_opened, w.* FROM sales s JOIN queues q ON q.sale_id = s.id
        CROSS JOIN LATERAL (SELECT ${IS_URGENT} AS is_urgent, ${isOlder(String(REPORT_S))} AS is_due) AS w
-     WHERE ${IS_QUEUED} AND (w.is_urgent OR w.is_due AND ${IS_TO_REPORT})
+     WHERE ${IS_QUEUED} AND (w.is_urgent OR w.is_due AND NOT s.id = ANY (?::text[]) AND ${IS_TO_REPORT})
      ORDER BY w.is_urgent DESC, q.told_at NULLS FIRST`,
-    [[...unfinished]],
+    [...urgency(memory), [...memory.resting]],
   );
-  const urgent = found.filter(({ is_urgent }) => is_urgent).length;
-  return found
-    .slice(0, urgent + MAX_REPORTS)
-    .map((row) => ({ ...decodeSale(row), hasOpened: row.has_opened, isDue: row.is_due }));
+  const most = found.filter(({ is_urgent }) => is_urgent).length + MAX_REPORTS;
+  return {
+    sales: found
+      .slice(0, most)
+      .map((row) => ({ ...decodeSale(row), hasOpened: row.has_opened, isDue: row.is_due })),
+    isMore: found.length > most,
+  };
 }
 
 export interface Known {
@@ -83,18 +106,21 @@ export async function readKnown(db: Database, sales: readonly string[]): Promise
 }
 
 /**
- * Writes for all quiet queues that there is a head. What the last report said about hopeless ranks may be old, and nobody asks for it: it is
- * taken back. Rows that somebody has locked are left out.
+ * Writes for all quiet queues that there is a head, and how many units are free by `sales.stock`. What the last report said about hopeless
+ * places stays where nobody can be absent and no unit is free: only a unit that comes back, or a place that leaves, could give them hope, and
+ * then the queue is not quiet. Elsewhere it is taken back. Rows that somebody has locked are left out.
  */
-export async function tellQuiet(db: Database): Promise<void> {
+export async function tellQuiet(db: Database, memory: HeadMemory): Promise<void> {
   await db.raw(
     `WITH quiet AS (
-       SELECT q.sale_id, CASE WHEN s.starts_at > now() THEN NULL WHEN ${HAS_OPENED} THEN s.stock ELSE q.free_units END AS free
+       SELECT q.sale_id, CASE WHEN s.starts_at > now() THEN NULL WHEN ${HAS_OPENED} THEN s.stock ELSE q.free_units END AS free,
+         s.presence_seconds = 0 AND s.stock = 0 AND s.state = 'open' AND ${HAS_OPENED} AS stays_hopeless
        FROM sales s JOIN queues q ON q.sale_id = s.id
        WHERE ${IS_QUEUED} AND ${isOlder(`(${QUIET_S})`)} AND NOT ${IS_URGENT} AND NOT ${IS_TO_REPORT}
        FOR UPDATE OF q SKIP LOCKED
      )
-     UPDATE queues q SET told_at = now(), hopeless_from = NULL, free_units = quiet.free FROM quiet WHERE q.sale_id = quiet.sale_id`,
-    [[]],
+     UPDATE queues q SET told_at = now(), hopeless_from = CASE WHEN quiet.stays_hopeless THEN q.hopeless_from END, free_units = quiet.free
+     FROM quiet WHERE q.sale_id = quiet.sale_id`,
+    urgency(memory),
   );
 }

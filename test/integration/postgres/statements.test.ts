@@ -155,8 +155,9 @@ async function operateQueue(): Promise<void> {
   await waitingAmong(db, 'line', [1, 2]);
   const queue = (await readQueue(db, 'line'))!;
   await readKnown(db, ['line']);
-  await readWork(db, ['line']);
-  await tellQuiet(db);
+  const memory = { unfinished: ['line'], drawn: [], resting: [] };
+  await readWork(db, memory);
+  await tellQuiet(db, memory);
   await beginOffers(db, queue, [1, 2]);
   await tidyPresence(db, 'line', 1);
   await writeAlive(db, queue, true);

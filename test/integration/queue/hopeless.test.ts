@@ -36,12 +36,14 @@ const untilHopeless = (saleId: string, rank: number) =>
 
 /** As if only these had been heard of for a long time. */
 async function heardOf(saleId: string, numbers: readonly number[]): Promise<void> {
-  await rows(shop.db, 'DELETE FROM queue_presence WHERE sale_id = ?', [saleId]);
+  await rows(shop.db, 'DELETE FROM queue_presence WHERE sale_id = ? AND period >= -1', [saleId]);
   await markPresent(shop.db, saleId, SECONDS, numbers);
   await tidyPresence(shop.db, saleId, SECONDS);
-  await rows(shop.db, "UPDATE queue_presence SET since = now() - interval '1 day' WHERE sale_id = ?", [
-    saleId,
-  ]);
+  await rows(
+    shop.db,
+    "UPDATE queue_presence SET since = now() - interval '1 day' WHERE sale_id = ? AND period = -1",
+    [saleId],
+  );
 }
 
 test('units that are taken for offers and not committed may come to the places that they are taken for', async () => {
@@ -74,7 +76,7 @@ test('while everybody counts as present, only buyers that were heard of make a p
   const { id } = await shop.sell({ stock: 1, ...QUEUE, presenceSeconds: SECONDS });
   await queued(shop, id, ['anna', 'bert', 'carl', 'dora']);
   await heardOf(id, [1, 3, 4]);
-  await rows(shop.db, 'DELETE FROM queue_presence WHERE sale_id = ? AND period < 0', [id]);
+  await rows(shop.db, 'DELETE FROM queue_presence WHERE sale_id = ? AND period = -1', [id]);
   const sync = await shop.startSync();
   const head = shop.startHead(await take());
   await untilStates(shop, id, { anna: 'offered', bert: 'waiting' });

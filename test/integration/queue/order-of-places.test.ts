@@ -78,7 +78,11 @@ test.each([
   const { id } = await shop.sell({ stock: 1, ...QUEUE, presenceSeconds: SECONDS });
   await queued(shop, id, ['anna', 'bert']);
   await tidyPresence(shop.db, id, SECONDS);
-  await rows(shop.db, "UPDATE queue_presence SET since = now() - interval '1 day' WHERE sale_id = ?", [id]);
+  await rows(
+    shop.db,
+    "UPDATE queue_presence SET since = now() - interval '1 day' WHERE sale_id = ? AND period = -1",
+    [id],
+  );
   await markPresent(shop.db, id, SECONDS * 4, [1, 2]);
   for (const change of changes) await shop.service.change(id, { action: 'queue', ...change }, BY);
   const sync = await shop.startSync();

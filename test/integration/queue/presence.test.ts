@@ -41,9 +41,13 @@ async function presentUpTo(last: number, saleId: string): Promise<number[]> {
 
 /** As if the bits had been complete for a long time, and nobody had been heard of lately. */
 async function complete(saleId: string, { db } = shop): Promise<void> {
-  await rows(db, 'DELETE FROM queue_presence WHERE sale_id = ?', [saleId]);
+  await rows(db, 'DELETE FROM queue_presence WHERE sale_id = ? AND period >= -1', [saleId]);
   await tidyPresence(db, saleId, SECONDS);
-  await rows(db, "UPDATE queue_presence SET since = now() - interval '1 day' WHERE sale_id = ?", [saleId]);
+  await rows(
+    db,
+    "UPDATE queue_presence SET since = now() - interval '1 day' WHERE sale_id = ? AND period = -1",
+    [saleId],
+  );
 }
 
 /** Ends with the test: the next one's offers would be made before it is ready. */
@@ -371,7 +375,11 @@ test('after an outage of Postgres, nobody is taken for absent by the head that w
   await until(async () => (await readQueue(shop.db, id))?.toldAt !== undefined, {
     what: 'the head has told',
   });
-  await rows(shop.db, "UPDATE queue_presence SET since = now() - interval '1 day' WHERE sale_id = ?", [id]);
+  await rows(
+    shop.db,
+    "UPDATE queue_presence SET since = now() - interval '1 day' WHERE sale_id = ? AND period = -1",
+    [id],
+  );
   // The head waits for Postgres, and no node can write who was heard of. Meanwhile three periods go by.
   const outage = await shop.db.transaction();
   await rows(outage, 'LOCK TABLE queues');

@@ -164,8 +164,8 @@ export class People {
       if (!goesOn()) return;
       const since = time.now;
       const read = async ({ db }: Running) => {
-        if (presenceSeconds === 0) await markAsked(db, saleId);
-        else await markPresent(db, saleId, presenceSeconds, [number]);
+        await markAsked(db, saleId);
+        if (presenceSeconds > 0) await markPresent(db, saleId, presenceSeconds, [number]);
         return readPlaceOf(db, saleId, person.name);
       };
       const told = (place: Place | undefined) => {
