@@ -82,7 +82,7 @@ export interface NewSale {
   readonly presenceSeconds?: number | undefined;
   /** Places behind the head, 1 to 10,000,000. Default 1,000,000. */
   readonly maxWaiting?: number | undefined;
-  /** If too few units are free for the next place: it waits, gets an offer of fewer, or is passed. Default `wait`. */
+  /** If too few units are free for the next place: it waits, gets an offer of fewer, or is passed. Default `less`. */
   readonly fit?: 'wait' | 'less' | 'pass' | undefined;
 }
 

@@ -13,7 +13,7 @@ export const QUEUE_OPTIONS = [
   new Option('--max-waiting <n>', 'places behind the head at most (default: 1000000)'),
   new Option(
     '--fit <policy>',
-    'if too few units are free for the next place: wait for more, offer less, or pass it (default: wait)',
+    'if too few units are free for the next place: wait for more, offer less, or pass it (default: less)',
   ),
 ];
 

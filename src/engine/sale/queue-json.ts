@@ -32,12 +32,12 @@ export interface QueueJson {
 
 export const QUEUE_NAMES = Object.keys(QUEUE_FIELDS) as readonly (keyof QueueJson)[];
 
-/** The settings of a queue for which an operator gives none. The columns of `sales` have the same defaults. */
+/** The settings of a queue for which an operator gives none. With `less`, no unit lies free while somebody waits. */
 export const QUEUE_DEFAULTS: Omit<QueueSettings, 'order'> = {
   offerSeconds: 120,
   presenceSeconds: 60,
   maxWaiting: 1_000_000,
-  fit: 'wait',
+  fit: 'less',
 };
 
 /** The settings of a queue that is off are not part of the JSON. */

@@ -52,6 +52,11 @@ export interface PurchaseHost extends OfferHost {
   answered(outcome: string, ms: number): void;
 }
 
+/** Perhaps the place's own token, which comes in the same answer as the offer's. */
+const OTHER_TOKEN = problem('offer_required', {
+  detail:
+    'Purchase-Token is not the token of an offer. Ask for the place: when it has an offer, send the `token` of that `offer`.',
+});
 const RESERVED_KEY = `Idempotency-Key must not begin with ${RESERVED_PREFIXES.map((prefix) => `"${prefix}"`).join(' or ')}`;
 const BUSY = sentOften(problem('busy'));
 /** A note has up to 4,096 bytes of metadata, and a reference. */
@@ -158,7 +163,8 @@ class PurchaseRequest implements BodyReader, Purchase {
 
   #settled(outcome: Outcome): void {
     const orderId = 'orderId' in outcome ? outcome.orderId : undefined;
-    this.#answer(outcomeReply(outcome, this.saleId), outcome.code, orderId);
+    const isOtherToken = outcome.code === 'offer_required' && this.token !== '';
+    this.#answer(isOtherToken ? OTHER_TOKEN : outcomeReply(outcome, this.saleId), outcome.code, orderId);
   }
 
   #invalid(detail: string): void {

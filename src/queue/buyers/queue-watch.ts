@@ -25,7 +25,8 @@ import { entrySalt } from '../draw/entry-digest.ts';
 import { orderOf } from '../drawing.ts';
 import { DrawnLine, FifoLine, type Line } from '../line.ts';
 import type { Place } from '../place.ts';
-import { ASKED_EVERY_MS, markAsked, markPresent, readPresent } from '../presence.ts';
+import { waitingBetween } from '../places.ts';
+import { ASKED_EVERY_MS, EVERYBODY, markAsked, markPresent, readPresent } from '../presence.ts';
 import { NEAR_RANKS, type QueueState, readQueue } from '../queue-state.ts';
 import { isMoving, OfferRate } from './offer-rate.ts';
 import { PeopleAhead } from './people-ahead.ts';
@@ -35,6 +36,8 @@ export const EVERY_MS = 1_000;
 /** What was read before is not told any more. Some rounds may fail, and a busy machine may be late. */
 export const MAX_AGE_MS = 5 * EVERY_MS;
 const IDLE_MS = 15_000;
+/** Those who have left are not counted as ahead. While nobody counts as absent, that is found out for no more places than these. */
+const MOST_LOOKED_UP = 65_536;
 
 export interface QueueWatchParts {
   readonly db: Database;
@@ -230,9 +233,16 @@ export class QueueWatch {
   }
 
   async #peopleAhead({ head, lastNumber }: QueueState, line: Line | undefined): Promise<PeopleAhead> {
+    if (!line) return PeopleAhead.everybody(head);
+    const { db, record } = this.#parts;
     const { presenceSeconds } = this.#settings;
-    if (presenceSeconds === 0 || !line) return PeopleAhead.everybody(head);
-    const present = await readPresent(this.#parts.db, this.record.sale.id, presenceSeconds);
-    return PeopleAhead.count(head, lastNumber, line, present);
+    const present =
+      presenceSeconds === 0 ? EVERYBODY : await readPresent(db, record.sale.id, presenceSeconds);
+    if (!present.isEverybody) return PeopleAhead.count(head, lastNumber, line, present);
+    // Nobody is absent, and yet some have left. In a long queue it would cost too much to look who.
+    const after = line instanceof FifoLine ? head : 0;
+    if (lastNumber - after > MOST_LOOKED_UP) return PeopleAhead.everybody(head);
+    const waiting = new Set(await waitingBetween(db, record.sale.id, after, lastNumber));
+    return PeopleAhead.count(head, lastNumber, line, waiting);
   }
 }

@@ -147,7 +147,7 @@ const SETTINGS: readonly Setting[] = [
 
 describe('while the sale sells, an operator changes', () => {
   test.each(SETTINGS)('$name', async ({ to, noted, before, after }) => {
-    const id = await makeSale(node, { stock: 3, perBuyerLimit: 2, ...QUEUE });
+    const id = await makeSale(node, { stock: 3, perBuyerLimit: 2, ...QUEUE, fit: 'wait' });
     await before(id);
     expect(await change(id, to)).toMatchObject({ status: 200 });
     const { ledger } = (await node.opsRequest(`/v1/sales/${id}/ledger`)).body;

@@ -92,8 +92,13 @@ onEachStore((stage) => {
       expect(second).toMatchObject({ number: 3, state: 'waiting' });
       expect(await leave(first.placeToken)).toMatchObject(left);
       expect((await ask(node, 'GET', id, 'anna')).body).toMatchObject({ number: 3, state: 'waiting' });
-      // Another's token counts as none.
-      expect((await leave(bert.placeToken)).body).toMatchObject({ number: 3, state: 'left' });
+      for (const wrong of [bert.placeToken, 'nonsense'])
+        expect(await leave(wrong)).toMatchObject({
+          status: 400,
+          body: { code: 'invalid_request', detail: expect.stringContaining('no place was left') },
+        });
+      expect((await ask(node, 'GET', id, 'anna')).body).toMatchObject({ number: 3, state: 'waiting' });
+      expect((await leave(second.placeToken)).body).toMatchObject({ number: 3, state: 'left' });
       expect((await ask(node, 'GET', id, 'bert')).body).toMatchObject({ number: 2, state: 'waiting' });
     });
 
@@ -364,6 +369,10 @@ onEachStore((stage) => {
       await untilState(node, id, 'carl', 'hopeless', carl.body.placeToken);
 
       expect(await node.buy(id, 'bert')).toMatchObject({ status: 403, code: 'offer_required' });
+      expect(await node.buy(id, 'anna', withOffer(anna.body.placeToken))).toMatchObject({
+        status: 403,
+        body: { code: 'offer_required', detail: expect.stringContaining('not the token of an offer') },
+      });
       const alien = { status: 403, code: 'token_invalid', body: { reason: 'alien' } };
       expect(await node.buy(id, 'bert', withOffer(offer.token))).toMatchObject(alien);
       expect(await node.buy(id, 'anna', withOffer(`${offer.token}x`))).toMatchObject(alien);

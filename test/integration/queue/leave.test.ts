@@ -1,7 +1,9 @@
 /** A leave that Postgres could not make. */
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { monotonicMs } from '../../../src/lib/monotonic.ts';
 import { rows } from '../../../src/postgres/database.ts';
 import { BuyersQueue } from '../../../src/queue/buyers/buyers-queue.ts';
+import { until } from '../../support/fixtures.ts';
 import { asAdmin } from '../../support/postgres/least-rights.ts';
 import { QUEUE, queued, states } from '../../support/shop/queue.ts';
 import { Shop } from '../../support/shop/shop.ts';
@@ -15,10 +17,7 @@ beforeAll(async () => {
 
 afterAll(() => shop[Symbol.asyncDispose]());
 
-/** A queue in which anna waits. */
-async function queueOfAnna() {
-  const { id } = await shop.sell({ stock: 1, ...QUEUE });
-  await queued(shop, id, ['anna']);
+function buyersQueue(): BuyersQueue {
   const queue = new BuyersQueue({
     ...{ db: shop.db, deadlineMs: 5_000 },
     guarded: (work) => work(),
@@ -26,6 +25,29 @@ async function queueOfAnna() {
     fault: () => {},
   });
   onTestFinished(() => queue.stop());
+  return queue;
+}
+
+test.each([0, 60])(
+  'leaves one person fewer ahead, also while nobody counts as absent (presenceSeconds %i)',
+  async (presenceSeconds) => {
+    const { id } = await shop.sell({ stock: 1, ...QUEUE, presenceSeconds });
+    const queue = buyersQueue();
+    const record = (await shop.backend.sales.read(id))!;
+    for (const buyerId of ['anna', 'bert', 'carl'])
+      await queue.join(record, { buyerId, quantity: 1 }, monotonicMs() + 5_000);
+    const ahead = async () => (await queue.look(record, 'carl', { number: 3, quantity: 1 }))?.ahead;
+    expect(await ahead()).toBe(2);
+    await queue.leave(record, 'bert');
+    await until(async () => (await ahead()) === 1, { what: 'carl has one person ahead' });
+  },
+);
+
+/** A queue in which anna waits. */
+async function queueOfAnna() {
+  const { id } = await shop.sell({ stock: 1, ...QUEUE });
+  await queued(shop, id, ['anna']);
+  const queue = buyersQueue();
   const record = (await shop.backend.sales.read(id))!;
   return { id, leave: () => queue.leave(record, 'anna') };
 }

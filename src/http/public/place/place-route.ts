@@ -72,6 +72,11 @@ export function joinRoute(host: PlaceHost): Handler {
   };
 }
 
+const NOT_THEIRS = problem('invalid_request', {
+  detail:
+    'Place-Token: it was not made for a place of this buyer in this sale, so no place was left. Ask for the place again, or leave the header out.',
+});
+
 /**
  * With a place token, most answers cost no read. One that is not valid counts as none. All who wait ask again and again, so an answer
  * from memory is given at once: its promises, and the timer of its deadline, would cost more than the answer.
@@ -136,7 +141,10 @@ export function placeEventsRoute(
   };
 }
 
-/** A place token names the place that is left. Without one, the buyer leaves the place that it has when the request is carried out. */
+/**
+ * A place token names the place that is left. Without one, the buyer leaves the place that it has when the request is carried out. A wrong one
+ * is refused: whoever sends a token means one place, and a place that has ended can't be had back.
+ */
 export function leaveRoute(host: PlaceHost): Handler {
   return async (exchange, request) => {
     const saleId = pathIdOf(request);
@@ -144,7 +152,8 @@ export function leaveRoute(host: PlaceHost): Handler {
     const who = await host.authenticate(request);
     if (!('buyerId' in who)) return exchange.reply(refusal(who).reply);
     const holder = { saleId, buyerId: who.buyerId };
-    exchange.reply(await left(host, holder, tokenPlace(host, holder, token)?.number));
+    const named = tokenPlace(host, holder, token);
+    exchange.reply(token !== '' && !named ? NOT_THEIRS : await left(host, holder, named?.number));
   };
 }
 
