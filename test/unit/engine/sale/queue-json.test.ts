@@ -6,7 +6,7 @@ import { changedQueue, queueToJson, settingsWithoutQueue } from '../../../../src
 const BEFORE: QueueSettings = {
   ...{ order: 'draw', offerSeconds: 30, presenceSeconds: 10, maxWaiting: 500, fit: 'less' },
 };
-const DEFAULTS = { offerSeconds: 120, presenceSeconds: 60, maxWaiting: 1_000_000, fit: 'wait' } as const;
+const DEFAULTS = { offerSeconds: 120, presenceSeconds: 60, maxWaiting: 1_000_000, fit: 'less' } as const;
 
 it('has the order as `queue` in JSON, beside the settings; a queue that is off has none', () => {
   const { order, ...settings } = BEFORE;
