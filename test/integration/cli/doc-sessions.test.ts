@@ -1,4 +1,4 @@
-/** The sessions of the README and of both parts of the tutorial, pasted into a shell beside a node: they print what the pages say. */
+/** The sessions of the README and of all parts of the tutorial, pasted into a shell beside a node: they print what the pages say. */
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -24,7 +24,7 @@ function folderOfReader(): string {
 /** The tutorial begins as the README does. */
 const PAGES = inTier({
   test: ['README.md'],
-  release: ['README.md', 'docs/tutorial.md', 'docs/tutorial-after-a-sale.md'],
+  release: ['README.md', 'docs/tutorial.md', 'docs/tutorial-after-a-sale.md', 'docs/tutorial-queue.md'],
 });
 
 test.each(PAGES)('%s prints what it shows', async (page) => {

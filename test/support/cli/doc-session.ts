@@ -39,7 +39,7 @@ export async function runSession(
   return stdout.split(`${STEP_ENDS}\n`).slice(0, -1);
 }
 
-/** The outputs with times, pseudonyms and order ids replaced by names, so that two runs are alike if the same ids are in the same places. */
+/** The outputs with times, tokens, pseudonyms and order ids replaced by names, so that two runs are alike if the same ids are in the same places. */
 export function comparable(outputs: readonly string[]): string[] {
   const names = new Map<string, string>();
   const nameOf = (id: string) => {
@@ -51,6 +51,7 @@ export function comparable(outputs: readonly string[]): string[] {
       // A CSV has both.
       .replaceAll('\r\n', '\n')
       .replaceAll(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z/g, '<time>')
+      .replaceAll(/"[op]1\.[\w.-]+"/g, '"<token>"')
       .replaceAll(/\berased-[0-9a-f]{16}\b/g, '<pseudonym>')
       .replaceAll(/\b\d{18}\b/g, nameOf)
       .replaceAll(/ +$/gm, ''),
