@@ -96,6 +96,9 @@ test('draw --keep: the commands that it prints show that the draw is right', asy
   const [commands] = await demo.said(/^curl .*\n.* queue check .*$/m);
   const { stdout } = await promisify(exec)(commands, { cwd, env: { PATH: process.env.PATH } });
   expect(stdout).toMatch(/: the draw is right, \d+ numbers$/m);
+  expect(stdout).toContain('the commitment is the one that you gave');
+  const [, shown] = await demo.said(/bound by the commitment ([0-9a-f]{64})\.$/m);
+  expect(commands).toContain(`--commitment ${shown}`);
   demo.signal('SIGINT');
   expect((await demo.ended).exitCode).toBe(0);
   expect(existsSync(join(cwd, folder!))).toBe(true);

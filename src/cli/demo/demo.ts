@@ -138,7 +138,7 @@ async function sellByQueue(
       const exitCode = report.holds ? EXIT_OK : EXIT_FAILED;
       const keep = invocation.options.keep === true;
       if (!keep && !(page.wasOpened && process.stderr.isTTY)) return exitCode;
-      if (plan.order === 'draw') (invocation.json ? note : print)(drawSession(node, saleId, config));
+      if (plan.order === 'draw') (invocation.json ? note : print)(drawSession(node, report, config));
       const data = keep ? `; the data stays in ${config.dataDir}` : '';
       note(`The node and the page ${page.origin} run until Ctrl-C${data}.`);
       return await untilAsked(node, interruption, exitCode);
@@ -160,10 +160,11 @@ async function runQueue(
     return await showQueue(plan, {
       node,
       ...scene,
-      invite: () =>
+      invite: (commitment) =>
         note(
           `A sale of ${plural(plan.stock, 'unit')} with a queue (${plan.order}), and a crowd of ${number(plan.buyers)} (seed ${plan.seed}). ` +
-            `It opens in ${plan.opensInMs / 1_000} s.\n\n` +
+            `It opens in ${plan.opensInMs / 1_000} s.\n` +
+            (plan.order === 'draw' ? `The draw is bound by the commitment ${commitment}.\n\n` : '\n') +
             `  Open ${scene.page.origin} now, and get a place yourself.\n` +
             `  As an operator: ${node.opsUrl}/console${config.opsToken ? '' : `, with the token in ${opsTokenFile(config)}`}\n`,
         ),

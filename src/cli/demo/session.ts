@@ -8,12 +8,16 @@ function bearer(config: Config): string {
   return `-H "Authorization: Bearer ${token}"`;
 }
 
-/** Commands to check a draw while the node runs. */
-export function drawSession({ opsUrl }: Pick<RunningNode, 'opsUrl'>, saleId: string, config: Config): string {
+/** Commands to check a draw while the node runs. @param commitment that was shown before the draw */
+export function drawSession(
+  { opsUrl }: Pick<RunningNode, 'opsUrl'>,
+  { saleId, commitment }: { readonly saleId: string; readonly commitment: string },
+  config: Config,
+): string {
   return `
 # The order of the places, the seed, and a check that the one follows from the other:
 curl -s ${opsUrl}/v1/sales/${saleId}/queue/draw ${bearer(config)} > draw.ndjson
-${invokedAs()} queue check draw.ndjson
+${invokedAs()} queue check draw.ndjson --commitment ${commitment}
 `;
 }
 

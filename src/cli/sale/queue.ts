@@ -73,7 +73,10 @@ export function toldOfTurningOff({ counts, behindHead }: QueueStatus): string[] 
 export function remarks(before: SaleStatus, after: SaleStatus): string[] {
   if (before.queue === after.queue) return [];
   if (after.queue === undefined)
-    return ['The queue is off: buyers buy directly. To turn it on again, add --queue.'];
+    return [
+      'The queue is off: buyers buy directly. Those who wait keep their places.',
+      `To turn it on again, for the units that are left then: ${invokedAs()} sale queue ${after.id} --queue ${before.queue}`,
+    ];
   const sells = after.state === 'open' && Date.parse(after.startsAt) <= Date.now();
   const order = {
     fifo: 'Places are served in the order in which they are given.',

@@ -96,7 +96,7 @@ onOneStore('redis and postgres', (stage) => {
         method: 'DELETE',
         headers: { 'x-buyer-id': 'carl', ...stolen },
       });
-      expect(left).toMatchObject({ status: 404, code: 'no_place' });
+      expect(left).toMatchObject({ status: 400, code: 'invalid_request' });
       await node.ops.change(id, { action: 'window', startsAt: Date.now() - 1_000 }, BY);
       const { offer } = await until(
         async () => {

@@ -29,8 +29,8 @@ export interface QueueScene {
   /** Signs the tokens of buyers. */
   readonly secret: string;
   readonly signal: AbortSignal;
-  /** The page can be opened. */
-  invite(): void;
+  /** The page can be opened. @param commitment of the draw */
+  invite(commitment: string): void;
   draw(standing: Standing): void;
 }
 
@@ -43,6 +43,8 @@ export interface QueueReport extends QueueVerdict {
   readonly segments: number;
   readonly buyers: number;
   readonly seed: number;
+  /** Of the draw, from before the first place. */
+  readonly commitment: string;
   readonly backend: string;
   readonly database: string;
   readonly report: VerifyReport;
@@ -55,10 +57,10 @@ export async function showQueue(plan: QueuePlan, scene: QueueScene): Promise<Que
   const operator = new OperatorClient({ url: node.opsUrl, token: node.opsToken, operator: 'demo' });
   const { order, stock, segments, buyers, seed } = plan;
   const opensAtMs = Date.now() + plan.opensInMs;
-  await createSale(operator, saleId, plan, opensAtMs);
+  const commitment = await createSale(operator, saleId, plan, opensAtMs);
   let standing: Standing | undefined;
   scene.page.show({ shopUrl: node.publicUrl, saleId, operator, standing: () => standing });
-  scene.invite();
+  scene.invite(commitment);
 
   const over = new AbortController();
   const crowd = sendQueueCrowd(plan, {
@@ -91,7 +93,7 @@ export async function showQueue(plan: QueuePlan, scene: QueueScene): Promise<Que
     const verdict = judgeQueue(plan, crowd.seen, now, report);
     standing = { ...now, verdict: { holds: verdict.holds, text: queueVerdictText(verdict) } };
     return {
-      ...{ scenario: 'queue', saleId, order, stock, segments, buyers, seed, ...verdict },
+      ...{ scenario: 'queue', saleId, order, stock, segments, buyers, seed, commitment, ...verdict },
       ...{ backend: node.backendName, database: node.databaseName, report },
     };
   } catch (error) {
@@ -113,12 +115,13 @@ export async function closeSale({ opsUrl, opsToken }: QueueScene['node'], saleId
   else if (closed?.code !== 'unknown_sale') note(`The sale ${saleId} could not be closed: close it.`);
 }
 
+/** @returns the commitment of its draw */
 async function createSale(
   operator: OperatorClient,
   saleId: string,
   { order, stock, segments, offerSeconds, offersPerMinute }: QueuePlan,
   opensAtMs: number,
-): Promise<void> {
+): Promise<string> {
   const created = await operator.createSale({
     ...{ id: saleId, title: 'An evening in the front row', stock, segments, perBuyerLimit: 1 },
     ...{ queue: order, offerSeconds, presenceSeconds: PRESENCE_S },
@@ -127,6 +130,7 @@ async function createSale(
   if (created.code !== 'done') throw new Error(`the sale was not created: ${created.code}`);
   const paced = await operator.changeQueue(saleId, { action: 'pace', perMinute: offersPerMinute });
   if (paced.code !== 'found') throw new Error(`the pace was not set: ${paced.code}`);
+  return paced.queue.draw.commitment;
 }
 
 /** Waits until all units are accounted for, while returned ones are on their way. After the limit it returns the last report. */
