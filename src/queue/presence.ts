@@ -38,8 +38,8 @@ const COUNTS = countsIn(PERIOD);
 /** Whether the mark is so old that all bits of the present are there, as SQL. @param seconds how long a period is, as SQL */
 const isOldMark = (seconds: string) => `since < now() - 2 * ${seconds} * interval '1 second'`;
 
-/** Whether no head has told of the queue `q` for this time, or Postgres' clock was set by as much, as SQL. */
-function isSilent(seconds: string): string {
+/** Whether no head has told of the queue `q` for this time, or Postgres' clock was set by as much, as SQL. NULL if none ever has. */
+export function isSilent(seconds: string): string {
   return `q.told_at NOT BETWEEN now() - ${seconds} * interval '1 second' AND now() + ${seconds} * interval '1 second'`;
 }
 

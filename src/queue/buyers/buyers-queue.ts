@@ -163,7 +163,7 @@ export class BuyersQueue {
     return { ...watch.tell(place), salt: watch.saltOf(place) };
   }
 
-  /** The head looks how the queue stands, although nobody is told of a place. */
+  /** Makes the head look at the queue, although nobody is told of a place. */
   #noteAsked(record: SaleRecord): void {
     const isKnown = this.#watched.has(record.sale.id);
     if (isServed(record) && !this.#isStopped && (isKnown || this.#watched.size < MAX_WATCHED))

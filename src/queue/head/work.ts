@@ -15,7 +15,7 @@
  */
 import { type Database, rows } from '../../postgres/database.ts';
 import { decodeSale, type RawSale, type SaleRow } from '../../sales/sale-rows.ts';
-import { IS_ASKED, IS_OUTAGE, IS_UNTIDY } from '../presence.ts';
+import { IS_ASKED, IS_OUTAGE, IS_UNTIDY, isSilent } from '../presence.ts';
 
 /** A sale whose queue the head serves. */
 export interface QueuedSale extends SaleRow {
@@ -42,9 +42,7 @@ const IS_URGENT = `(s.id = ANY (?::text[]) OR ${HAS_OPENED} AND (
   OR q.drawn_at IS NOT NULL AND q.last_number > q.head AND NOT s.id = ANY (?::text[])
   OR s.state = 'open' AND s.stock > 0 AND q.last_number > q.head
     AND (NOT q.is_stopped OR q.allowed > 0 OR ${HAS_BEGUN_OFFERS})))`;
-/** Whether the report is older than that. One from the future is, too: Postgres' clock was set back. */
-const isOlder = (seconds: string) =>
-  `(q.told_at IS NULL OR q.told_at NOT BETWEEN now() - ${seconds} * interval '1 second' AND now() + ${seconds} * interval '1 second')`;
+const isOlder = (seconds: string) => `(q.told_at IS NULL OR ${isSilent(seconds)})`;
 const QUIET_S = `CASE s.presence_seconds WHEN 0 THEN ${QUIET_REPORT_S} ELSE least(${QUIET_REPORT_S}, greatest(${REPORT_S}, s.presence_seconds / 2.0)) END`;
 /** Whether a queue that is not urgent is due for a report when the last one is old. Up to the reach, absent places may have to be ended. */
 const IS_TO_REPORT = `(q.told_at IS NULL OR ${IS_OUTAGE} OR ${IS_ASKED} OR ${IS_UNTIDY}
