@@ -4,12 +4,12 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { SaleRecord } from '../../../src/engine/contract.ts';
 import { rows } from '../../../src/postgres/database.ts';
-import { BuyersQueue } from '../../../src/queue/buyers/buyers-queue.ts';
+import type { BuyersQueue } from '../../../src/queue/buyers/buyers-queue.ts';
 import { offerTo } from '../../../src/queue/offers.ts';
 import { readPlaceOf } from '../../../src/queue/places.ts';
 import { BY } from '../../support/author.ts';
 import { until } from '../../support/fixtures.ts';
-import { QUEUE, queued, states, untilStates } from '../../support/shop/queue.ts';
+import { buyersQueueOf, QUEUE, queued, states, untilStates } from '../../support/shop/queue.ts';
 import { Shop } from '../../support/shop/shop.ts';
 
 let shop: Shop;
@@ -17,12 +17,7 @@ let queue: BuyersQueue;
 
 beforeAll(async () => {
   shop = await Shop.open();
-  queue = new BuyersQueue({
-    ...{ db: shop.db, deadlineMs: 5_000 },
-    guarded: (work) => work(),
-    applyReturn: async () => {},
-    fault: () => {},
-  });
+  queue = buyersQueueOf(shop);
 });
 
 afterAll(async () => {

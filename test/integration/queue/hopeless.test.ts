@@ -6,7 +6,7 @@ import { markPresent, tidyPresence } from '../../../src/queue/presence.ts';
 import { readQueue } from '../../../src/queue/queue-state.ts';
 import { BY } from '../../support/author.ts';
 import { until } from '../../support/fixtures.ts';
-import { offered, QUEUE, queued, untilStates } from '../../support/shop/queue.ts';
+import { completeForLong, offered, QUEUE, queued, untilStates } from '../../support/shop/queue.ts';
 import { Shop } from '../../support/shop/shop.ts';
 
 const SECONDS = 3_600;
@@ -39,11 +39,7 @@ async function heardOf(saleId: string, numbers: readonly number[]): Promise<void
   await rows(shop.db, 'DELETE FROM queue_presence WHERE sale_id = ? AND period >= -1', [saleId]);
   await markPresent(shop.db, saleId, SECONDS, numbers);
   await tidyPresence(shop.db, saleId, SECONDS);
-  await rows(
-    shop.db,
-    "UPDATE queue_presence SET since = now() - interval '1 day' WHERE sale_id = ? AND period = -1",
-    [saleId],
-  );
+  await completeForLong(shop, saleId);
 }
 
 test('units that are taken for offers and not committed may come to the places that they are taken for', async () => {

@@ -2,10 +2,10 @@
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { monotonicMs } from '../../../src/lib/monotonic.ts';
 import { rows } from '../../../src/postgres/database.ts';
-import { BuyersQueue } from '../../../src/queue/buyers/buyers-queue.ts';
+import type { BuyersQueue } from '../../../src/queue/buyers/buyers-queue.ts';
 import { until } from '../../support/fixtures.ts';
 import { asAdmin } from '../../support/postgres/least-rights.ts';
-import { QUEUE, queued, states } from '../../support/shop/queue.ts';
+import { buyersQueueOf, QUEUE, queued, states } from '../../support/shop/queue.ts';
 import { Shop } from '../../support/shop/shop.ts';
 import { query } from '../../support/shop/truth.ts';
 
@@ -18,12 +18,7 @@ beforeAll(async () => {
 afterAll(() => shop[Symbol.asyncDispose]());
 
 function buyersQueue(): BuyersQueue {
-  const queue = new BuyersQueue({
-    ...{ db: shop.db, deadlineMs: 5_000 },
-    guarded: (work) => work(),
-    applyReturn: async () => {},
-    fault: () => {},
-  });
+  const queue = buyersQueueOf(shop);
   onTestFinished(() => queue.stop());
   return queue;
 }

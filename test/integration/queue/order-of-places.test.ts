@@ -1,13 +1,12 @@
 /** No place is left out: not between two rounds of the head, and not when an operator changes the queue. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { rows } from '../../../src/postgres/database.ts';
 import { offerTo } from '../../../src/queue/offers.ts';
 import { givePlaces, leaveQueue, readPlaceOf } from '../../../src/queue/places.ts';
 import { markPresent, tidyPresence } from '../../../src/queue/presence.ts';
 import { readQueue } from '../../../src/queue/queue-state.ts';
 import { BY } from '../../support/author.ts';
 import { until } from '../../support/fixtures.ts';
-import { QUEUE, queued, states, untilStates } from '../../support/shop/queue.ts';
+import { completeForLong, QUEUE, queued, states, untilStates } from '../../support/shop/queue.ts';
 import { buyers, Shop } from '../../support/shop/shop.ts';
 import type { Till } from '../../support/shop/till.ts';
 
@@ -78,11 +77,7 @@ test.each([
   const { id } = await shop.sell({ stock: 1, ...QUEUE, presenceSeconds: SECONDS });
   await queued(shop, id, ['anna', 'bert']);
   await tidyPresence(shop.db, id, SECONDS);
-  await rows(
-    shop.db,
-    "UPDATE queue_presence SET since = now() - interval '1 day' WHERE sale_id = ? AND period = -1",
-    [id],
-  );
+  await completeForLong(shop, id);
   await markPresent(shop.db, id, SECONDS * 4, [1, 2]);
   for (const change of changes) await shop.service.change(id, { action: 'queue', ...change }, BY);
   const sync = await shop.startSync();

@@ -17,7 +17,7 @@ import {
 import { readQueue } from '../../../src/queue/queue-state.ts';
 import { BY } from '../../support/author.ts';
 import { until } from '../../support/fixtures.ts';
-import { offered, QUEUE, queued, states, untilStates } from '../../support/shop/queue.ts';
+import { completeForLong, offered, QUEUE, queued, states, untilStates } from '../../support/shop/queue.ts';
 import { SeenHead } from '../../support/shop/seen-events.ts';
 import { Shop } from '../../support/shop/shop.ts';
 
@@ -43,11 +43,7 @@ async function presentUpTo(last: number, saleId: string): Promise<number[]> {
 async function complete(saleId: string, { db } = shop): Promise<void> {
   await rows(db, 'DELETE FROM queue_presence WHERE sale_id = ? AND period >= -1', [saleId]);
   await tidyPresence(db, saleId, SECONDS);
-  await rows(
-    db,
-    "UPDATE queue_presence SET since = now() - interval '1 day' WHERE sale_id = ? AND period = -1",
-    [saleId],
-  );
+  await completeForLong({ db }, saleId);
 }
 
 /** Ends with the test: the next one's offers would be made before it is ready. */
@@ -375,11 +371,7 @@ test('after an outage of Postgres, nobody is taken for absent by the head that w
   await until(async () => (await readQueue(shop.db, id))?.toldAt !== undefined, {
     what: 'the head has told',
   });
-  await rows(
-    shop.db,
-    "UPDATE queue_presence SET since = now() - interval '1 day' WHERE sale_id = ? AND period = -1",
-    [id],
-  );
+  await completeForLong(shop, id);
   // The head waits for Postgres, and no node can write who was heard of. Meanwhile three periods go by.
   const outage = await shop.db.transaction();
   await rows(outage, 'LOCK TABLE queues');

@@ -1,6 +1,7 @@
 /** Queues for tests. */
 import { expect } from 'vitest';
 import { rows } from '../../../src/postgres/database.ts';
+import { BuyersQueue } from '../../../src/queue/buyers/buyers-queue.ts';
 import type { Place, PlaceState } from '../../../src/queue/place.ts';
 import { givePlaces } from '../../../src/queue/places.ts';
 import { markAsked } from '../../../src/queue/presence.ts';
@@ -25,6 +26,22 @@ export async function queued(
   expect(given.size).toBe(buyerIds.length);
   await markAsked(shop.db, saleId);
   return buyerIds.map((buyerId) => given.get(buyerId)!.number);
+}
+
+/** As if the bits of those who are present had been complete for a long time. */
+export async function completeForLong({ db }: Pick<Shop, 'db'>, saleId: string): Promise<void> {
+  const ages = "UPDATE queue_presence SET since = now() - interval '1 day' WHERE sale_id = ? AND period = -1";
+  await rows(db, ages, [saleId]);
+}
+
+/** The queue as a node serves it to buyers. The caller stops it. */
+export function buyersQueueOf({ db }: Pick<Shop, 'db'>): BuyersQueue {
+  return new BuyersQueue({
+    ...{ db, deadlineMs: 5_000 },
+    guarded: (work) => work(),
+    applyReturn: async () => {},
+    fault: () => {},
+  });
 }
 
 /** Each buyer's newest state, in the order of the places. */

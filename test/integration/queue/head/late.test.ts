@@ -10,7 +10,7 @@ import { BY } from '../../../support/author.ts';
 import { until } from '../../../support/fixtures.ts';
 import { gate } from '../../../support/gate.ts';
 import { beforeStatement } from '../../../support/postgres/watched-statements.ts';
-import { QUEUE, queued, states, untilStates } from '../../../support/shop/queue.ts';
+import { completeForLong, QUEUE, queued, states, untilStates } from '../../../support/shop/queue.ts';
 import { Shop } from '../../../support/shop/shop.ts';
 
 const SECONDS = 3_600;
@@ -71,11 +71,7 @@ test.each<[string, (saleId: string) => Promise<unknown>]>([
   await queued(shop, id, ['anna', 'bert']);
   await rows(shop.db, 'DELETE FROM queue_presence WHERE sale_id = ?', [id]);
   await tidyPresence(shop.db, id, SECONDS);
-  await rows(
-    shop.db,
-    "UPDATE queue_presence SET since = now() - interval '1 day' WHERE sale_id = ? AND period = -1",
-    [id],
-  );
+  await completeForLong(shop, id);
   await markPresent(shop.db, id, SECONDS, [2]);
   const late = await heldHead(/reason = 'absent'/, id);
   await happens(id);
@@ -107,11 +103,7 @@ test('who was heard of stays present although a head tidies by a time of presenc
   const now = SECONDS / 2;
   await shop.service.change(id, { action: 'queue', presenceSeconds: now }, BY);
   await tidyPresence(shop.db, id, now);
-  await rows(
-    shop.db,
-    "UPDATE queue_presence SET since = now() - interval '1 day' WHERE sale_id = ? AND period = -1",
-    [id],
-  );
+  await completeForLong(shop, id);
   await markPresent(shop.db, id, now, [1]);
   await tidyPresence(shop.db, id, SECONDS);
   const present = await readPresent(shop.db, id, now);

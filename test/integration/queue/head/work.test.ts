@@ -1,8 +1,7 @@
 /** Which sales the head serves: a shop may have thousands of queues in which nothing can happen. */
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { monotonicMs } from '../../../../src/lib/monotonic.ts';
 import { rows } from '../../../../src/postgres/database.ts';
-import { BuyersQueue } from '../../../../src/queue/buyers/buyers-queue.ts';
 import { type HeadMemory, readWork, tellQuiet } from '../../../../src/queue/head/work.ts';
 import { QueueService } from '../../../../src/queue/operators/queue-service.ts';
 import { givePlaces } from '../../../../src/queue/places.ts';
@@ -10,7 +9,7 @@ import { markAsked, markPresent, tidyPresence } from '../../../../src/queue/pres
 import { readQueue } from '../../../../src/queue/queue-state.ts';
 import { BY } from '../../../support/author.ts';
 import { until } from '../../../support/fixtures.ts';
-import { QUEUE, untilStates } from '../../../support/shop/queue.ts';
+import { buyersQueueOf, QUEUE, untilStates } from '../../../support/shop/queue.ts';
 import { Shop } from '../../../support/shop/shop.ts';
 
 const PRESENCE_S = 60;
@@ -33,12 +32,6 @@ const toldBefore = (saleId: string, seconds: number) =>
     seconds,
     saleId,
   ]);
-
-function buyersOf({ db }: Shop) {
-  const parts = { db, deadlineMs: 5_000, applyReturn: async () => {}, fault: () => {} };
-  const queue = new BuyersQueue({ ...parts, guarded: (work) => work() });
-  return { queue, [Symbol.asyncDispose]: () => queue.stop() };
-}
 
 /** A sale whose stock is gone, for Postgres too, and for which some wait. The head has told just now. */
 async function soldOut(presenceSeconds = 0): Promise<string> {
@@ -199,7 +192,7 @@ test('where nobody can be absent, what is hopeless stays while no unit comes, fo
   expect(await hopelessFrom()).toBeUndefined();
 });
 
-test('a quiet queue with a short presence is told of before anybody could take it for an outage', async () => {
+test('the head tells of a quiet queue with a short presence before anybody could take its silence for an outage', async () => {
   const id = await soldOut(3);
   await toldBefore(id, 2);
   await tellQuiet(shop.db, NOTHING);
@@ -273,11 +266,12 @@ test.each([0, PRESENCE_S])(
     });
     await givePlaces(own.db, id, wishes.slice(1));
     await rows(own.db, 'DELETE FROM queue_presence WHERE sale_id = ? AND period <> -1', [id]);
-    await using buyers = buyersOf(own);
+    const queue = buyersQueueOf(own);
+    onTestFinished(() => queue.stop());
     const record = (await own.backend.sales.read(id))!;
-    const join = () => buyers.queue.join(record, { buyerId: 'eve', quantity: 1 }, monotonicMs() + 5_000);
+    const join = () => queue.join(record, { buyerId: 'eve', quantity: 1 }, monotonicMs() + 5_000);
     expect(await join()).toBeUndefined();
-    await buyers.queue.leave(record, 'bert');
+    await queue.leave(record, 'bert');
     await until(async () => (await join()) !== undefined, { what: 'eve gets the place' });
   },
 );
