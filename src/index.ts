@@ -21,6 +21,7 @@ export type {
   AcceptanceOutcome,
   BuyersPlace,
   LeftReason,
+  LimitReached,
   NewAcceptance,
   NewPlace,
   Offer,

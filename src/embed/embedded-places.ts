@@ -51,8 +51,8 @@ export function placesOf(parts: PlaceParts, run: Run): ShopPlaces {
       return inQueue(saleId, buyerId, async (record, latestMs) => {
         const refused = joinRefusal(record, quantity);
         if (refused) return refused;
-        const place = await queue.join(record, { buyerId, quantity }, latestMs);
-        if (place) return told(place);
+        const joined = await queue.join(record, { buyerId, quantity }, latestMs);
+        if (joined) return 'code' in joined ? joined : told(joined);
         // Perhaps the queue was turned off, or the sale closed, a moment ago.
         const since = (await parts.readRecord(saleId)) ?? record;
         return joinRefusal(since, quantity) ?? { code: 'queue_full' };

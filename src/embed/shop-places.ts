@@ -1,7 +1,8 @@
 /** The interface of the queues of an embedded shop: places, and the offers that come to them. */
+import type { LimitReached } from '../queue/held-units.ts';
 import type { LeftReason } from '../queue/place.ts';
 
-export type { LeftReason };
+export type { LeftReason, LimitReached };
 
 /** Whose place, in the queue of which sale. The shop believes the `buyerId` that it is given. */
 export interface PlaceHolder {
@@ -52,7 +53,8 @@ export interface BuyersPlace {
 }
 
 /**
- * A place, or why there is none. After `busy`, `unavailable` and `queue_full` the call may be repeated: a buyer keeps its place.
+ * A place, or why there is none. `limit_reached`, only from `join`: with this place the buyer could hold more units than the sale allows.
+ * After `busy`, `unavailable` and `queue_full` the call may be repeated: a buyer keeps its place.
  * `unknown`, only from `leave`: the place may have been left. Repeat the call: a place that was left stays so. Times are milliseconds
  * since the Unix epoch.
  */
@@ -60,6 +62,7 @@ export type PlaceOutcome =
   | BuyersPlace
   | { readonly code: 'no_place' | 'no_queue' | 'queue_full' | 'unknown_sale' | 'busy' | 'unknown' }
   | { readonly code: 'unavailable'; readonly detail?: string }
+  | LimitReached
   | { readonly code: 'ended'; readonly endedAt?: number }
   | { readonly code: 'invalid_request'; readonly detail: string };
 

@@ -11,7 +11,7 @@ import { IN_TIME } from '../postgres/changes/in-time.ts';
 import { rowsInTime } from '../postgres/changes/rows-in-time.ts';
 import { type Database, rows } from '../postgres/database.ts';
 import { despiteDeadlocks } from '../postgres/deadlock.ts';
-import { LIVE } from '../postgres/live-orders.ts';
+import { liveOrdersOf } from './held-units.ts';
 import type { LeftReason, Place, PlaceState, PlaceWish } from './place.ts';
 import { IS_ABSENT } from './presence.ts';
 import { IS_SAME_QUEUE, type ReadQueue, sameQueue } from './queue-state.ts';
@@ -74,7 +74,7 @@ function placeOf(row: RawPlace): Place {
  * Gives each buyer a place behind all others. A buyer whose place still waits or has an offer keeps that place, also if it now asks
  * for another quantity. Who gets a new place is present.
  * @param wishes no two of the same buyer
- * @returns by buyer. A buyer is missing if the queue is full, off, or over
+ * @returns by buyer. A buyer is missing if the queue is full, off, or over, or because of the limit (`limitReachedBy`)
  */
 export async function givePlaces(
   db: Database,
@@ -247,8 +247,6 @@ export async function passOverLimited(
   passed: readonly { readonly place: Place; readonly quantity: number }[],
 ): Promise<ReadonlySet<number>> {
   if (passed.length === 0) return new Set();
-  const held = `SELECT o.quantity FROM orders o WHERE o.sale_id = p.sale_id AND o.buyer_id = p.buyer_id
-    AND o.status IN ${LIVE}`;
   const left = await despiteDeadlocks(() =>
     rows<{ number: string }>(
       db,
@@ -256,7 +254,7 @@ export async function passOverLimited(
      FROM ${named({ number: 'bigint', quantity: 'integer' })}, sales s
      WHERE ${IS_NAMED_WAITING} AND s.id = p.sale_id
        AND n.quantity + (SELECT coalesce(sum(h.quantity), 0)
-         FROM (${held} AND o.one_per_buyer UNION ALL ${held} AND NOT o.one_per_buyer) AS h) > s.per_buyer_limit
+         FROM (${liveOrdersOf('p.sale_id', 'p.buyer_id')}) AS h) > s.per_buyer_limit
        AND EXISTS (SELECT 1 FROM queues WHERE ${IS_SAME_QUEUE})
      RETURNING p.number::text`,
       [

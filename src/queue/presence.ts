@@ -13,7 +13,7 @@
 import { texts } from '../postgres/array-literal.ts';
 import { type Database, rows } from '../postgres/database.ts';
 
-/** Places in one row. As in migrations/023-queue.sql and 035-places-at-once.sql. */
+/** Places in one row. As in migrations/023-queue.sql and 038-places-within-limit.sql. */
 export const PAGE_PLACES = 4_096;
 /** The period of the row that is the mark. */
 const MARK = -1;

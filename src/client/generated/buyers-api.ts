@@ -224,7 +224,7 @@ export interface Operations {
       readonly quantity?: number | undefined;
     };
     readonly answer: Place;
-    readonly code: 'invalid_request' | 'unauthenticated' | 'forbidden' | 'ended' | 'token_required' | 'token_invalid' | 'unknown_sale' | 'no_queue' | 'payload_too_large' | 'rate_limited' | 'internal' | 'busy' | 'unavailable' | 'queue_full';
+    readonly code: 'invalid_request' | 'unauthenticated' | 'forbidden' | 'ended' | 'token_required' | 'token_invalid' | 'unknown_sale' | 'limit_reached' | 'no_queue' | 'payload_too_large' | 'rate_limited' | 'internal' | 'busy' | 'unavailable' | 'queue_full';
   };
   readPlace: {
     readonly body: undefined;

@@ -12,10 +12,11 @@ import { Busy, StockadeError } from '../../engine/errors.ts';
 import { monotonicMs } from '../../lib/monotonic.ts';
 import { withTimeout } from '../../lib/with-timeout.ts';
 import type { Database } from '../../postgres/database.ts';
+import { type LimitReached, limitReachedBy } from '../held-units.ts';
 import type { Place, PlaceWish } from '../place.ts';
 import { givePlaces, type Leaving, leaveQueue, readPlaceOf, readPlaces } from '../places.ts';
 import { markAbsent } from '../presence.ts';
-import { PlaceLanes } from './place-lanes.ts';
+import { type Given, PlaceLanes } from './place-lanes.ts';
 import { PlaceReads } from './place-reads.ts';
 import { type ToldPlace, toldClosed, toldEnd } from './place-view.ts';
 import { MAX_AGE_MS, QueueWatch } from './queue-watch.ts';
@@ -50,7 +51,7 @@ export class BuyersQueue {
     this.#parts = parts;
     const { db, deadlineMs, fault } = parts;
     this.#lanes = new PlaceLanes({
-      give: (saleId, wishes) => givePlaces(db, saleId, wishes),
+      give: (saleId, wishes) => give(db, saleId, wishes),
       deadlineMs,
       fault,
     });
@@ -63,9 +64,13 @@ export class BuyersQueue {
    * @returns `undefined` if the queue is full, or was turned off or closed a moment ago
    * @throws Busy; StockadeError if there is no answer until then
    */
-  async join(record: SaleRecord, wish: PlaceWish, latestMs: number): Promise<ToldPlace | undefined> {
-    const place = await this.#lanes.ask(record.sale.id, wish, latestMs - monotonicMs());
-    if (place) return this.#tell(record, place, latestMs);
+  async join(
+    record: SaleRecord,
+    wish: PlaceWish,
+    latestMs: number,
+  ): Promise<ToldPlace | LimitReached | undefined> {
+    const given = await this.#lanes.ask(record.sale.id, wish, latestMs - monotonicMs());
+    if (given) return 'code' in given ? given : this.#tell(record, given, latestMs);
     // Perhaps it is full of places that have left, which the head has not passed yet.
     this.#noteAsked(record);
     return undefined;
@@ -194,6 +199,18 @@ export class BuyersQueue {
     this.#watched.set(sale.id, watched);
     return watched;
   }
+}
+
+/** Only buyers who get no place cost a look at their orders, here and in `givePlaces` while units of the sale are held. */
+async function give(
+  db: Database,
+  saleId: string,
+  wishes: readonly PlaceWish[],
+): Promise<ReadonlyMap<string, Given>> {
+  const places = await givePlaces(db, saleId, wishes);
+  const without = wishes.filter(({ buyerId }) => !places.has(buyerId));
+  if (without.length === 0) return places;
+  return new Map<string, Given>([...places, ...(await limitReachedBy(db, saleId, without))]);
 }
 
 /**

@@ -11,6 +11,7 @@ import { Busy, StockadeError } from '../../engine/errors.ts';
 import { monotonicMs } from '../../lib/monotonic.ts';
 import { TickScheduler } from '../../lib/tick-scheduler.ts';
 import { withTimeout } from '../../lib/with-timeout.ts';
+import type { LimitReached } from '../held-units.ts';
 import type { Place, PlaceWish } from '../place.ts';
 import { deferred } from './deferred.ts';
 
@@ -21,9 +22,12 @@ const MIN_BATCH = 64;
 /** Wishes of one sale that may wait in one worker: some seconds of work for Postgres. */
 const MAX_WAITING = 32_768;
 
+/** The buyer's place, or that it may hold no more units. */
+export type Given = Place | LimitReached;
+
 export interface PlaceLanesParts {
-  /** As `givePlaces` (places.ts). */
-  readonly give: (saleId: string, wishes: readonly PlaceWish[]) => Promise<ReadonlyMap<string, Place>>;
+  /** What becomes of each wish, by buyer. A buyer is missing if the queue is full, off, or over. */
+  readonly give: (saleId: string, wishes: readonly PlaceWish[]) => Promise<ReadonlyMap<string, Given>>;
   /** How long a buyer waits for its place at most, in milliseconds. */
   readonly deadlineMs: number;
   /** Called with the error of a batch that failed. */
@@ -50,7 +54,7 @@ export class PlaceLanes {
    * @returns `undefined` if the queue is full, off, or over
    * @throws Busy if too many wait; StockadeError if there is no answer in time, or Postgres has failed
    */
-  ask(saleId: string, wish: PlaceWish, waitMs = this.#parts.deadlineMs): Promise<Place | undefined> {
+  ask(saleId: string, wish: PlaceWish, waitMs = this.#parts.deadlineMs): Promise<Given | undefined> {
     const lane = this.#lanes.get(saleId) ?? this.#open(saleId);
     return withTimeout(waitMs, lane.ask(wish));
   }
@@ -66,8 +70,8 @@ export class PlaceLanes {
 interface Waiting {
   readonly wish: PlaceWish;
   readonly since: number;
-  readonly place: Promise<Place | undefined>;
-  answer(place: Place | undefined): void;
+  readonly given: Promise<Given | undefined>;
+  answer(given: Given | undefined): void;
   fail(error: Error): void;
 }
 
@@ -88,15 +92,15 @@ class PlaceLane {
     this.#emptied = emptied;
   }
 
-  ask(wish: PlaceWish): Promise<Place | undefined> {
+  ask(wish: PlaceWish): Promise<Given | undefined> {
     const known = this.#waiting.get(wish.buyerId);
-    if (known) return known.place;
+    if (known) return known.given;
     if (this.#waiting.size >= (this.#parts.maxWaiting ?? MAX_WAITING))
       return Promise.reject(new Busy(`${this.#waiting.size} buyers wait for a place: try again later`));
     const waiting = waitingFor(wish);
     this.#waiting.set(wish.buyerId, waiting);
     if (!this.#isRunning) void this.#run();
-    return waiting.place;
+    return waiting.given;
   }
 
   async #run(): Promise<void> {
@@ -141,9 +145,9 @@ class PlaceLane {
     if (batch.length === 0) return () => {};
     try {
       const wishes = batch.map(({ wish }) => wish);
-      const places = await withTimeout(this.#parts.deadlineMs, this.#parts.give(this.#saleId, wishes));
+      const given = await withTimeout(this.#parts.deadlineMs, this.#parts.give(this.#saleId, wishes));
       return () => {
-        for (const waiting of batch) waiting.answer(places.get(waiting.wish.buyerId));
+        for (const waiting of batch) waiting.answer(given.get(waiting.wish.buyerId));
       };
     } catch (error) {
       if (!(error instanceof StockadeError)) this.#parts.fault(error);
@@ -156,8 +160,8 @@ class PlaceLane {
 }
 
 function waitingFor(wish: PlaceWish): Waiting {
-  const { promise, resolve, reject } = deferred<Place | undefined>();
+  const { promise, resolve, reject } = deferred<Given | undefined>();
   // The caller may have stopped waiting.
   promise.catch(() => {});
-  return { wish, since: monotonicMs(), place: promise, answer: resolve, fail: reject };
+  return { wish, since: monotonicMs(), given: promise, answer: resolve, fail: reject };
 }

@@ -101,6 +101,17 @@ describe.each(inTier({ test: stores.slice(0, 1), release: stores }))('%s', (_, i
     expect(await shop.places.accept(acceptance)).toMatchObject({ code: 'committed' });
   });
 
+  test('who holds as many units as the sale allows gets no place', async () => {
+    const saleId = await sell({ ...QUEUE, stock: 2 });
+    await shop.places.join({ saleId, buyerId: 'ann' });
+    const { offer } = await untilState(saleId, 'ann', 'offered');
+    await shop.places.accept({ buyerId: 'ann', offer: offer! });
+    expect(await shop.places.join({ saleId, buyerId: 'ann' })).toEqual({
+      ...{ code: 'limit_reached', limit: 1 },
+      orderIds: [offer!.orderId],
+    });
+  });
+
   test('what a buyer may have asked for is refused by an outcome', async () => {
     const buyerId = 'ann';
     const saleId = await sell({ ...QUEUE, maxWaiting: 1, startsAt: LATER, perBuyerLimit: 2 });

@@ -129,6 +129,26 @@ onEachStore((stage) => {
       expect((await ask(node, 'GET', id, 'anna')).body).toMatchObject({ number: 1, state: 'closed' });
     });
 
+    test('is refused to whoever could hold too many units with it, until it holds fewer', async () => {
+      const { node } = stage;
+      const id = await stage.sale({ ...QUEUE, stock: 3, perBuyerLimit: 2 });
+      await join(node, id, 'anna');
+      const { offer } = await untilState(node, id, 'anna', 'offered');
+      // Its place is the same, although it holds units.
+      expect(await join(node, id, 'anna', 2)).toMatchObject({ status: 200, body: { number: 1 } });
+      expect(await node.buy(id, 'anna', withOffer(offer.token))).toMatchObject({ status: 201 });
+      const limited = { status: 409, code: 'limit_reached', body: { limit: 2, orderIds: [offer.orderId] } };
+      expect(await join(node, id, 'anna', 2)).toMatchObject(limited);
+      expect(await join(node, id, 'anna', 1)).toMatchObject({ status: 200, body: { number: 2 } });
+      const second = (await untilState(node, id, 'anna', 'offered')).offer;
+      expect(await node.buy(id, 'anna', withOffer(second.token))).toMatchObject({ status: 201 });
+      const refused = await join(node, id, 'anna');
+      expect(refused).toMatchObject({ status: 409, code: 'limit_reached', body: { limit: 2 } });
+      expect(new Set(refused.body.orderIds)).toEqual(new Set([offer.orderId, second.orderId]));
+      await node.ops.changeOrder(offer.orderId, { kind: 'cancel' }, BY);
+      expect(await join(node, id, 'anna')).toMatchObject({ status: 200, body: { number: 3 } });
+    });
+
     test('needs a purchase token where the sale requires one, which is issued before the window opens', async () => {
       const { node } = stage;
       const id = await stage.sale({ ...QUEUE, startsAt: later(), requireToken: true });

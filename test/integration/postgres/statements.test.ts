@@ -19,6 +19,7 @@ import { applyReturns, applyReturnsOf } from '../../../src/orders/returns.ts';
 import { beginOffers } from '../../../src/queue/head/begun-offers.ts';
 import { writeAlive, writeStanding } from '../../../src/queue/head/standing.ts';
 import { readKnown, readWork, tellQuiet } from '../../../src/queue/head/work.ts';
+import { limitReachedBy } from '../../../src/queue/held-units.ts';
 import { FifoLine } from '../../../src/queue/line.ts';
 import { acceptOffer } from '../../../src/queue/offers.ts';
 import { countAhead } from '../../../src/queue/operators/places-ahead.ts';
@@ -148,6 +149,7 @@ async function operateQueue(): Promise<void> {
   await service.create({ id: 'line', stock: 5, queue: 'fifo' }, BY.actor);
   const wishes = ['a', 'b'].map((buyerId) => ({ buyerId, quantity: 1 }));
   const places = [...(await givePlaces(db, 'line', wishes)).values()];
+  await limitReachedBy(db, 'line', wishes);
   await readPlaceOf(db, 'line', 'a');
   await readPlaceOf(db, 'line', 'nobody');
   await readPlaces(db, 'line', [1, 2]);

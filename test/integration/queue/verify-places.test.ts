@@ -116,6 +116,8 @@ test.each([LOST_ITS_OFFER, "order_id = NULL, state = 'waiting'"])(
 test('an offer is left alone if its buyer has another place by now', async () => {
   const id = await sold();
   await set(id, 'bert', LOST_ITS_OFFER);
+  // The offer holds a unit of its buyer.
+  await rows(shop.db, 'UPDATE sales SET per_buyer_limit = 2 WHERE id = ?', [id]);
   await queued(shop, id, ['bert']);
   const report = await shop.service.verify(id, { repair: true });
   expect(report.findings).toEqual([STRAY]);

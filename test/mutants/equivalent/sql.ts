@@ -3,13 +3,13 @@ import type { Equivalent } from '../equivalent.ts';
 
 const QUEUE = 'src/postgres/migrations/023-queue.sql';
 const BATCH = 'src/postgres/migrations/025-many-sales.sql';
-const PLACES = 'src/postgres/migrations/035-places-at-once.sql';
+const PLACES = 'src/postgres/migrations/038-places-within-limit.sql';
 const OPENING = 'src/postgres/migrations/037-opening-and-pace.sql';
 
 export const SQL: readonly Equivalent[] = [
   {
     file: PLACES,
-    line: 18,
+    line: 22,
     mutator: 'OrderDropped',
     original: 'ORDER BY n.at',
     replacement: '',
@@ -17,28 +17,28 @@ export const SQL: readonly Equivalent[] = [
   },
   {
     file: PLACES,
-    line: 23,
+    line: 33,
     mutator: 'OrderDropped',
     original: 'ORDER BY n.at',
     replacement: '',
-    why: 'as in line 18',
+    why: 'as in line 22',
   },
   {
     file: PLACES,
-    line: 36,
+    line: 46,
     mutator: 'OrderDropped',
     original: 'ORDER BY page',
     replacement: '',
-    why: 'as in line 18',
+    why: 'as in line 22',
   },
-  ...[21, 45].map(
+  ...[25, 55].map(
     (line): Equivalent => ({
       ...{ file: PLACES, line, mutator: 'NumberShifted', original: '1', replacement: '2' },
       why: 'by a unique index a buyer has one such place at most: the limit is there for the plan',
     }),
   ),
   {
-    ...{ file: PLACES, line: 41, mutator: 'ComparisonShifted', original: '<', replacement: '<=' },
+    ...{ file: PLACES, line: 51, mutator: 'ComparisonShifted', original: '<', replacement: '<=' },
     why: 'if all places are new, none has a number up to the last one before',
   },
   {

@@ -48,6 +48,8 @@ export class QueueModel {
   }
 
   give(buyerId: string, quantity: number): void {
+    const held = this.#held(buyerId);
+    if (held > 0 && held + quantity > this.limit) return;
     if (this.live(buyerId) || this.state === 'closed') return;
     const begun = { units: 0, orderId: undefined, overdue: false, isReturned: false };
     this.places.push({ buyerId, quantity, state: 'waiting', ...begun });

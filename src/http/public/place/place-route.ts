@@ -212,11 +212,11 @@ async function join(host: PlaceHost, asked: Asked): Promise<Reply> {
     const refused = refusalOf(host, record, asked, wanted);
     if (refused) return refused;
     // It keeps to the deadline by itself. A second timer for each of very many requests would be felt.
-    const place = await host.queue.join(record, { buyerId: asked.buyerId, quantity: wanted }, latestMs);
-    if (place) return placeReply(host.queueSigners, asked, place);
+    const joined = await host.queue.join(record, { buyerId: asked.buyerId, quantity: wanted }, latestMs);
+    if (joined) return 'code' in joined ? refusalReply(joined) : placeReply(host.queueSigners, asked, joined);
     // Perhaps the queue was turned off, or the sale closed, a moment ago.
     const since = joinRefusal(host.knownRecord(asked.saleId) ?? record, wanted);
-    return since ? refusalReply(since) : FULL;
+    return refusalReply(since ?? { code: 'queue_full' });
   } catch (error) {
     return failure(host, error, UNREAD);
   }
@@ -243,6 +243,10 @@ function refusalReply(refused: JoinRefusal): Reply {
   switch (refused.code) {
     case 'no_queue':
       return problem('no_queue');
+    case 'queue_full':
+      return FULL;
+    case 'limit_reached':
+      return problem('limit_reached', { limit: refused.limit, orderIds: refused.orderIds });
     case 'invalid_request':
       return problem('invalid_request', { detail: refused.detail });
     case 'ended': {

@@ -92,6 +92,54 @@ describe('places', () => {
     expect(written).toEqual({});
   });
 
+  describe('of buyers who hold units', () => {
+    const order = (order_id: number, buyer_id: string, more: Row = {}): Row => ({
+      ...{ order_id, sale_id: 'q', buyer_id, status: 'paid', ...more },
+    });
+    const holding = (orders: readonly Row[], more: Row = {}) => ({
+      sales: [SALES[0]!, { ...SALES[1], max_waiting: 100, per_buyer_limit: 3, live_orders: 1, ...more }],
+      orders,
+    });
+    const many = { quantity: 2, one_per_buyer: false };
+
+    it.each<[string, readonly Row[], number, number]>([
+      ['nothing', [], 3, 1],
+      ['units with which these are the limit', [order(1, 'fay', many)], 1, 1],
+      ['units with which these are above the limit', [order(1, 'fay', many)], 2, 0],
+      ['one unit, bought when one was the limit', [order(1, 'fay')], 3, 0],
+      ['unpaid units', [order(1, 'fay', { ...many, status: 'unpaid' })], 2, 0],
+      ['redeemed units', [order(1, 'fay', { ...many, status: 'redeemed' })], 2, 0],
+      ['units of several orders', [order(1, 'fay', many), order(2, 'fay')], 1, 0],
+      ['units that were given back', [order(1, 'fay', { ...many, status: 'cancelled' })], 2, 1],
+      ['units of another sale', [order(1, 'fay', { ...many, sale_id: 'p' })], 2, 1],
+      // The head judges that, as it must if the limit was lowered since.
+      ['nothing, and want more than the limit', [], 4, 1],
+    ])('%s: are given as far as the limit allows', async (_, orders, quantity, given) => {
+      const { returned } = await ask([['fay', quantity]], holding(orders));
+      expect(shown(returned)).toEqual(given ? [fresh(8, 'fay', quantity)] : []);
+    });
+
+    it('leave no gap in the numbers, and those that they have are found', async () => {
+      const { returned, written } = await ask(
+        [
+          ['anna', 3],
+          ['gus', 1],
+          ['fay', 3],
+          ['hal', 1],
+        ],
+        holding([order(1, 'fay'), order(2, 'anna')]),
+      );
+      expect(shown(returned)).toEqual([had(4, 'anna'), fresh(8, 'gus'), fresh(9, 'hal')]);
+      expect(written.queues).toEqual({ q: { last_number: 9 } });
+    });
+
+    it('are looked for if it is not known how many orders hold units, and not if none does', async () => {
+      const orders = [order(1, 'fay', many)];
+      expect((await ask([['fay', 2]], holding(orders, { live_orders: null }))).returned).toEqual([]);
+      expect((await ask([['fay', 2]], holding(orders, { live_orders: 0 }))).returned).toHaveLength(1);
+    });
+  });
+
   it.each<[string, Row | undefined]>([
     ['has no queue', { queue: 'off' }],
     ['is closed', { state: 'closed' }],

@@ -159,10 +159,12 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
   });
 
   test('a buyer that already holds as many units as it may is passed over', async () => {
-    const { id } = await shop.sell({ stock: 3 });
+    const { id } = await shop.sell({ stock: 3, ...QUEUE });
+    await queued(shop, id, ['anna', 'bert']);
+    // Since it has its place, it has bought without one.
+    await shop.service.change(id, { action: 'queue', queue: 'off' }, BY);
     expect(await till.buy(id, 'anna')).toMatchObject({ code: 'committed' });
     await shop.service.change(id, { action: 'queue', ...QUEUE }, BY);
-    await queued(shop, id, ['anna', 'bert']);
     const { seen } = shop.startHead(till.take);
     await untilStates(shop, id, { anna: 'left', bert: 'offered' });
     await until(() => seen.limited === 1, { what: 'the head reports who is at the limit' });
