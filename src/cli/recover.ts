@@ -69,7 +69,7 @@ async function adopt(
       '--adopt works on the stores themselves: unset OPS_URL, and set REDIS_URL and DATABASE_URL as for the nodes',
     );
   }
-  const confirm = confirmation('make these stores belong together', options, true);
+  const confirm = confirmation('make these stores belong together', options, { saysSo: true });
   await confirm(() => toldOfAdoption(config));
   const { adoptStores } = await import('../node/services.ts');
   const adoption = await adoptStores(config, log);

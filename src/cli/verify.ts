@@ -57,7 +57,7 @@ export const verify: CommandSpec = {
     }
     const everyS = parseSeconds(options.every ?? WATCH_EVERY_S);
     const confirm = what.repair
-      ? confirmation(`repair ${what.saleId ?? 'all sales'}`, options, true)
+      ? confirmation(`repair ${what.saleId ?? 'all sales'}`, options, { saysSo: true })
       : undefined;
     // Exit code 0 says that there was no fault, also in what nobody has read.
     needWholeOutput();

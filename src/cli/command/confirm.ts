@@ -1,5 +1,5 @@
 /**
- * Asks before a command does what can't be undone. At a terminal it says what will happen, with the figures of this moment,
+ * Asks before a command does what can't be undone, or what buyers feel at once. At a terminal it says what will happen, with the figures of this moment,
  * and goes on only after "y". Without a terminal nobody can be asked: the command does it only with `--yes`, or with another
  * flag that says as much. What can't be done is refused before: nobody is asked, or told to add `--yes`, for nothing.
  */
@@ -21,14 +21,18 @@ const NOTHING_CHANGED = 'nothing was changed';
  */
 export type Confirm = (tell: () => readonly string[] | Promise<readonly string[]>) => Promise<void>;
 
-/**
- * @param title what the command does: "close tickets"
- * @param saysSo another flag of the command line agrees already; a person is asked all the same
- */
+export interface Confirmation {
+  /** Another flag of the command line agrees already; a person is asked all the same. */
+  readonly saysSo?: boolean | undefined;
+  /** Whether it can't be undone. Default: it can't. */
+  readonly isFinal?: boolean;
+}
+
+/** @param title what the command does: "close tickets" */
 export function confirmation(
   title: string,
   { yes }: Readonly<Record<string, unknown>>,
-  saysSo = false,
+  { saysSo = false, isFinal = true }: Confirmation = {},
 ): Confirm {
   if (yes === true) return async () => {};
   const canAsk = process.stdin.isTTY && process.stderr.isTTY;
@@ -38,11 +42,11 @@ export function confirmation(
     if (told.length === 0) return;
     if (!canAsk) {
       throw new NotConfirmed(
-        `nobody can be asked whether to ${title}, because there is no terminal. It can't be undone, so nothing was changed: add --yes to do it`,
+        `nobody can be asked whether to ${title}, because there is no terminal${isFinal ? ". It can't be undone" : ''}, so nothing was changed: add --yes to do it`,
       );
     }
     note(lines([`About to ${title}:`, ...told.map((line) => `  - ${line}`)]));
-    const answer = await answerTo("This can't be undone. Go on? [y/N] ");
+    const answer = await answerTo(`${isFinal ? "This can't be undone. " : ''}Go on? [y/N] `);
     if (!/^y(es)?$/i.test(answer.trim()))
       throw new StockadeError('declined', `not confirmed: ${NOTHING_CHANGED}`);
   };

@@ -10,12 +10,16 @@ export const checkQueue: CommandSpec = {
   name: 'check <file>',
   summary: "check the file of a queue's draw: seed, entries and every rank",
   details:
-    'It needs no node, no store and no settings. The file can show that its seed and its entries give this order. It cannot ' +
+    'It needs no node, no store and no settings. With `-` it reads its standard input. The file can show that its seed and its entries give this order. It cannot ' +
     'show when its commitment was published: compare that with the one that you saw before the draw, or give it as ' +
     '--commitment.',
   options: [new Option('--commitment <hex>', 'the commitment that the shop published before the draw')],
   settings: [],
-  examples: ['stockade queue check draw.ndjson', 'stockade queue check draw.ndjson --commitment 6e34…'],
+  examples: [
+    'stockade queue check draw.ndjson',
+    'curl -s https://shop.example/draw.ndjson | stockade queue check -',
+    'stockade queue check draw.ndjson --commitment 6e34…',
+  ],
   async run({ json, args, options }) {
     const file = args[0]!;
     const { commitment } = options as { commitment?: string };

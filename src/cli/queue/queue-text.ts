@@ -8,6 +8,7 @@ import {
 } from '../../operations/queue/queue-operations.ts';
 import { columns, number, plural } from '../terminal/output.ts';
 import type { Column } from '../terminal/table.ts';
+import { settingRows } from './setting-rows.ts';
 
 const ORDERS: Readonly<Record<QueueStatus['order'], string>> = {
   off: 'off: buyers buy without a place',
@@ -30,16 +31,26 @@ export function queueSheet(queue: QueueStatus): string {
     ['sale', queue.saleId],
     ['queue', ORDERS[queue.order]],
     ['offers', offersText(queue)],
-    ['pace', perMinute === undefined ? 'no bound' : `at most ${plural(perMinute, 'offer')} a minute`],
+    [
+      'pace',
+      perMinute === undefined ? 'as units become free' : `at most ${plural(perMinute, 'offer')} a minute`,
+    ],
+    ...settingRows(queue),
     ['last minute', lastMinuteText(queue.offersLastMinute)],
     ['places given', number(queue.places)],
-    ['waiting', counts ? number(counts.waiting) : `at most ${number(queue.behindHead)}; to count: --count`],
+    ['waiting', waitingText(queue)],
     ['offered', counts && number(counts.offered)],
     ['bought', counts && number(counts.bought)],
     ['lapsed', counts && number(counts.lapsed)],
     ['left', counts && number(counts.left)],
-    ['head', queue.head === 0 ? 'before the first place' : `rank ${number(queue.head)}: nobody waits before`],
-    ['hopeless from', hopelessFrom === undefined ? undefined : `rank ${number(hopelessFrom)}`],
+    [
+      'head',
+      queue.head === 0 ? 'before the first place' : `rank ${number(queue.head)}: no place up to it waits`,
+    ],
+    [
+      'hopeless',
+      hopelessFrom && `rank ${number(hopelessFrom)} and all behind: those before can take every unit`,
+    ],
     ['free units', freeUnits === undefined ? 'not known yet' : number(freeUnits)],
     ['offers so far', number(queue.offersMade)],
     ['told at', queue.toldAt],
@@ -62,6 +73,11 @@ function offersText({ phase, allowed, toldAt }: QueueStatus): string {
   return PHASES[phase];
 }
 
+function waitingText({ counts, behindHead, maxWaiting = Infinity }: QueueStatus): string {
+  const text = counts ? number(counts.waiting) : `at most ${number(behindHead)}; to count: --count`;
+  return behindHead < maxWaiting ? text : `${text}. The queue is full: new buyers are refused`;
+}
+
 function lastMinuteText(offers: number): string {
   return offers < COUNTED_OFFERS ? plural(offers, 'offer') : `at least ${plural(offers, 'offer')}`;
 }
@@ -73,7 +89,7 @@ export function placeColumns(places: readonly PlaceStatus[]): readonly Column<Pl
     { head: 'place', of: (place) => number(place.number), align: 'right' },
     { head: 'buyer', of: ({ buyerId }) => buyerId, isId: true },
     { head: 'units', of: ({ quantity }) => number(quantity), align: 'right', spare: 4 },
-    { head: 'state', of: ({ state, reason }) => (reason === undefined ? state : `${state} (${reason})`) },
+    { head: 'state', of: stateText },
     ...(isAheadKnown ? [AHEAD] : []),
     { head: 'given', of: ({ givenAt }) => givenAt, spare: 1 },
     { head: 'ended', of: endText, spare: 3 },
@@ -86,6 +102,12 @@ const AHEAD: Column<PlaceStatus> = {
   of: ({ ahead }) => (ahead === undefined ? '' : number(ahead)),
   align: 'right',
 };
+
+/** Who had an offer, and has left because that was asked for, has given it back. */
+function stateText({ state, reason, orderId }: PlaceStatus): string {
+  if (reason === undefined) return state;
+  return `${state} (${reason === 'asked' && orderId !== undefined ? 'offer given back' : reason})`;
+}
 
 function endText({ offeredUntil, endedAt }: PlaceStatus): string {
   return offeredUntil === undefined ? (endedAt ?? '') : `until ${offeredUntil}`;

@@ -64,7 +64,7 @@ export const deleteSale: CommandSpec = {
       );
     }
     const author = authorOf(options);
-    const confirm = confirmation(`delete ${saleId}`, options, withOrders);
+    const confirm = confirmation(`delete ${saleId}`, options, { saysSo: withOrders });
     const { deleted, kept } = await withOperations({ config, log }, async ({ sales, orders }) => {
       const isDeleting = (await sales.deletion(saleId)).state === 'deleting';
       try {

@@ -1,3 +1,4 @@
+import { QUEUE_NAMES } from '../../engine/sale/queue-json.ts';
 import type { SaleJson } from '../../engine/sale/sale-json.ts';
 import { isRowId, parsePageQuery } from '../../operations/checked-input.ts';
 import type { LedgerEntry } from '../../operations/sale-operations.ts';
@@ -79,7 +80,9 @@ function settingsText({ stock, segments, perBuyerLimit, startsAt, endsAt, ...set
     `starts ${startsAt}`,
     `ends ${endsAt ?? 'never'}`,
     ...(settings.requireToken ? ['purchase token required'] : []),
-    ...(settings.queue === undefined ? [] : [`queue ${settings.queue}`]),
+    ...QUEUE_NAMES.flatMap((name) =>
+      settings[name] === undefined ? [] : [`${name} ${valueText(settings[name])}`],
+    ),
     ...(settings.payWithinSeconds === undefined ? [] : [`pay within ${number(settings.payWithinSeconds)} s`]),
   ].join('; ');
 }
@@ -109,7 +112,7 @@ function editText(from: Values, to: Values): string {
 }
 
 /** Names of values that do not say by themselves what they are. */
-const QUEUE_NAMES: Readonly<Record<string, string>> = { allowed: 'to hand out' };
+const SHOWN_NAMES: Readonly<Record<string, string>> = { allowed: 'to hand out' };
 
 /** The settings of the queue that have changed, or what an operator did with its offers. */
 function queueText(from: Values, to: Values): string {
@@ -117,7 +120,7 @@ function queueText(from: Values, to: Values): string {
     .filter((name) => to[name] !== from[name])
     .map((name) => {
       const before = name in from ? `, was ${valueText(from[name])}` : '';
-      return `${QUEUE_NAMES[name] ?? name} ${valueText(to[name])}${before}`;
+      return `${SHOWN_NAMES[name] ?? name} ${valueText(to[name])}${before}`;
     })
     .join('; ');
 }

@@ -1,9 +1,10 @@
+import { Option } from 'commander';
 import { parseChange } from '../../engine/sale/sale-change.ts';
 import type { QueueStatus } from '../../operations/queue/queue-operations.ts';
 import type { SaleStatus } from '../../operations/sale-operations.ts';
 import { AUTHOR_OPTIONS, authorOf } from '../command/author.ts';
 import { type CommandSpec, QUIET, SALE_SETTINGS } from '../command/command.ts';
-import { confirmation, YES_OPTION } from '../command/confirm.ts';
+import { confirmation } from '../command/confirm.ts';
 import { namingFlags } from '../command/flags.ts';
 import { withOperations } from '../command/open-operations.ts';
 import { EXIT_OK, UsageError } from '../terminal/explain.ts';
@@ -11,6 +12,8 @@ import { invokedAs } from '../terminal/invoked-as.ts';
 import { note, plural, print, printJson } from '../terminal/output.ts';
 import { QUEUE_OPTIONS, queueInput } from './queue-options.ts';
 import { saleSheet } from './show-sale.ts';
+
+const YES = new Option('--yes', "don't ask before a queue is turned off");
 
 export const saleQueue: CommandSpec = {
   name: 'queue <sale>',
@@ -20,7 +23,7 @@ export const saleQueue: CommandSpec = {
     'offer, so the pages of the shop must support a queue. Changes take effect at once, also while the sale sells. A flag ' +
     'that is left out stays as it is. `stockade queue` shows the queue, and stops and paces its offers. The command asks ' +
     'before it turns a queue off: units that are then sold without the queue do not come back to it.',
-  options: [...QUEUE_OPTIONS, ...AUTHOR_OPTIONS, YES_OPTION],
+  options: [...QUEUE_OPTIONS, ...AUTHOR_OPTIONS, YES],
   settings: SALE_SETTINGS,
   defaults: QUIET,
   examples: [
@@ -37,7 +40,9 @@ export const saleQueue: CommandSpec = {
     const { before, after } = await namingFlags('the change', saleQueue, () => {
       const { change } = parseChange({ action: 'queue', ...input });
       const confirm =
-        input.queue === 'off' ? confirmation(`turn off the queue of ${saleId}`, given) : undefined;
+        input.queue === 'off'
+          ? confirmation(`turn off the queue of ${saleId}`, given, { isFinal: false })
+          : undefined;
       return withOperations({ config, log }, async ({ sales, queues }) => {
         const before = await sales.show(saleId);
         await confirm?.(async () =>

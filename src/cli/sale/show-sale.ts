@@ -1,5 +1,6 @@
 /** Prints sales. */
 import type { SaleStatus } from '../../operations/sale-operations.ts';
+import { settingRows } from '../queue/setting-rows.ts';
 import { columns, number, plural } from '../terminal/output.ts';
 import type { Column } from '../terminal/table.ts';
 
@@ -37,7 +38,7 @@ export function saleSheet(sale: SaleStatus): string {
     ...queueRows(sale),
     ['starts', sale.startsAt],
     ['ends', endText(sale)],
-    ['pay within', sale.payWithinSeconds === undefined ? undefined : secondsText(sale.payWithinSeconds)],
+    ['pay within', sale.payWithinSeconds === undefined ? undefined : `${number(sale.payWithinSeconds)} s`],
     ['price', inMinor(sale.priceMinor, sale.currency)],
     ['face value', inMinor(sale.faceValueMinor, sale.currency)],
     ['currency', hasAmount(sale) ? undefined : sale.currency],
@@ -49,23 +50,11 @@ export function saleSheet(sale: SaleStatus): string {
   return columns(rows.filter(([, value]) => value !== undefined && value !== ''));
 }
 
-const secondsText = (seconds: number): string => `${number(seconds)} s`;
-
-const FITS = {
-  wait: 'waits for more units',
-  less: 'gets an offer of fewer',
-  pass: 'is passed',
-} as const;
-
-function queueRows(sale: SaleStatus): [string, string | undefined][] {
-  if (sale.queue === undefined) return [];
-  const { queue, offerSeconds, presenceSeconds, maxWaiting, fit } = sale as Required<SaleStatus>;
+function queueRows({ queue, ...settings }: SaleStatus): [string, string][] {
+  if (queue === undefined) return [];
   return [
     ['queue', queue === 'draw' ? 'drawn when the window opens' : 'first come, first served'],
-    ['offers stand', secondsText(offerSeconds!)],
-    ['absent after', presenceSeconds === 0 ? 'never' : secondsText(presenceSeconds!)],
-    ['places at most', number(maxWaiting!)],
-    ['too few units', `the next place ${FITS[fit!]}`],
+    ...settingRows(settings),
   ];
 }
 

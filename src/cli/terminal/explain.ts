@@ -133,6 +133,7 @@ const ADVICE: Readonly<Record<string, string>> = {
   '3D000': 'Create that database, or correct DATABASE_URL.',
   [UNDEFINED_TABLE]:
     'Run `stockade migrate` with this DATABASE_URL, or correct it if the sales are in another database.',
+  EISDIR: 'That is a folder: name a file in it.',
   ENOENT: 'There is no such file or folder: correct the path.',
   '25006':
     'This Postgres takes no writes: point DATABASE_URL at the primary, or set default_transaction_read_only off.',

@@ -139,6 +139,14 @@ export type Sale = {
 export type QueueStatus = {
   readonly saleId: SaleId;
   readonly order: 'off' | 'fifo' | 'draw';
+  /** How long an offer can be accepted. Left out, like the other settings, if the queue is off */
+  readonly offerSeconds?: number | undefined;
+  /** A buyer not heard of for this time is absent; 0: never */
+  readonly presenceSeconds?: number | undefined;
+  /** Places behind the head at most */
+  readonly maxWaiting?: number | undefined;
+  /** If too few units are free for the next place: it waits for more, is offered less, or is passed */
+  readonly fit?: 'wait' | 'less' | 'pass' | undefined;
   /** Whether free units go to the next places, and if not, why. no-head: no process has made offers for 10 s, although one should */
   readonly phase: 'off' | 'closed' | 'before' | 'ended' | 'no-head' | 'paused' | 'stopped' | 'offering';
   /** Places given so far: the number of the newest */

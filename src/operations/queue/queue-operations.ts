@@ -3,6 +3,7 @@
  * node's ops port.
  */
 import { z } from 'zod';
+import type { QueueSettings } from '../../engine/contract.ts';
 import { InvalidInput, StockadeError } from '../../engine/errors.ts';
 import { ID_PATTERN, MAX_ID_CHARACTERS } from '../../engine/limits.ts';
 import { type Author, reason } from '../../engine/sale/author.ts';
@@ -41,6 +42,14 @@ export type PlaceStateName = (typeof PLACE_STATES)[number];
 export interface QueueStatus {
   readonly saleId: string;
   readonly order: 'off' | 'fifo' | 'draw';
+  /** How long an offer can be accepted, in seconds. Missing, like the other settings: the queue is off. */
+  readonly offerSeconds?: number | undefined;
+  /** A buyer not heard of for this many seconds is absent; 0: never. */
+  readonly presenceSeconds?: number | undefined;
+  /** Places behind the head at most. */
+  readonly maxWaiting?: number | undefined;
+  /** What becomes of the next place if it wants more units than are free. */
+  readonly fit?: QueueSettings['fit'] | undefined;
   readonly phase: QueuePhase;
   /** Places given so far: the number of the newest. */
   readonly places: number;
@@ -201,7 +210,12 @@ const natural = (least: number, most: number) => {
 
 const placeQuery = z
   .strictObject({
-    state: z.enum(PLACE_STATES, { error: `must be one of ${PLACE_STATES.join(', ')}` }).optional(),
+    state: z
+      .enum(PLACE_STATES, {
+        error: ({ input }) =>
+          `must be one of ${PLACE_STATES.join(', ')}${input === 'hopeless' ? '. Places that are told hopeless wait: the queue tells from which rank on' : ''}`,
+      })
+      .optional(),
     after: natural(0, Number.MAX_SAFE_INTEGER).optional(),
     limit: natural(1, MAX_PAGE_PLACES).optional(),
     buyer: z

@@ -111,7 +111,10 @@ export class DrawCheck {
     } catch {
       // Reported below.
     }
-    this.#fault('not_json', `line ${this.#lines} is not a JSON object: is the file cut off there?`);
+    this.#fault(
+      'not_json',
+      `line ${this.#lines} is not a JSON object: ${this.#lines === 1 ? 'this is no file of a draw' : 'is the file cut off there?'}`,
+    );
     return undefined;
   }
 

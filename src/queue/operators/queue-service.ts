@@ -1,6 +1,7 @@
 import { OFFER_PREFIX } from '../../engine/limits.ts';
 import { firstIdAt } from '../../engine/order-id.ts';
 import type { Author } from '../../engine/sale/author.ts';
+import { queueToJson } from '../../engine/sale/queue-json.ts';
 import {
   COUNTED_OFFERS,
   COUNTED_PLACES,
@@ -154,9 +155,11 @@ function statusOf(
 ): QueueStatus {
   const { saleId, lastNumber, head, freeUnits, hopelessFrom, offersMade, perMinute, allowed } = state;
   const { seed, drawn } = state.draw;
+  const { queue: order = 'off', ...settings } = queueToJson(row.sale.queue);
   return {
     saleId,
-    order: row.sale.queue?.order ?? 'off',
+    order,
+    ...settings,
     phase: phaseOf(row, state, moment),
     places: lastNumber,
     head,

@@ -105,9 +105,10 @@ describe.runIf(hasTerminals)('at a terminal', () => {
   async function answered(
     command: string,
     keys: string,
+    question = QUESTION,
   ): Promise<{ shown: string; exitCode: number | null }> {
     await using terminal = new Terminal(stockade(command), { env });
-    await terminal.sees(QUESTION);
+    await terminal.sees(question);
     terminal.press(keys);
     const exitCode = await terminal.ended;
     return { shown: terminal.shown.replaceAll('\r', ''), exitCode };
@@ -144,6 +145,18 @@ describe.runIf(hasTerminals)('at a terminal', () => {
     const adopt = await answered('recover --adopt', 'n\r');
     expect(adopt.shown).toContain(`KEY_PREFIX ${env.KEY_PREFIX}`);
     expect(await shop.service.show(id)).toMatchObject({ generation: 1 });
+  });
+
+  test('a queue is turned off only after y, and nobody says that it can’t be undone', async () => {
+    const { id } = await shop.sell({ stock: 7, ...QUEUE });
+    await queued(shop, id, ['ann', 'bob']);
+    const no = await answered(`sale queue ${id} --queue off`, 'n\r', 'Go on? [y/N] ');
+    expect(no).toMatchObject({ exitCode: 1, shown: expect.stringContaining('2 places wait in order.') });
+    expect(no.shown).not.toContain('undone');
+    expect(await shop.service.show(id)).toMatchObject({ queue: 'fifo' });
+    const yes = await answered(`sale queue ${id} --queue off`, 'y\r', 'Go on? [y/N] ');
+    expect(yes.exitCode).toBe(0);
+    expect((await shop.service.show(id)).queue).toBeUndefined();
   });
 
   test('a repair lists the faults first; what can’t be done is not asked about', async () => {

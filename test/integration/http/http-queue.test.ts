@@ -60,6 +60,7 @@ test('the queue and its places, and what operators do with the offers', async ()
     status: 200,
     body: {
       ...{ saleId: id, order: 'fifo', phase: 'stopped', places: 5, head: 2, behindHead: 3, freeUnits: 1 },
+      ...{ offerSeconds: QUEUE.offerSeconds, presenceSeconds: 0, maxWaiting: 1_000_000, fit: 'less' },
       counts: { waiting: 3, offered: 2, bought: 0, lapsed: 0, left: 0 },
     },
   });

@@ -338,6 +338,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'cli/terminal',
     'cli/command',
     'cli/order',
+    'cli/queue',
   ],
   'cli/rehearse/crowd': ['engine', 'lib', 'config/values', 'cli/command'],
   'cli/rehearse/stage': [

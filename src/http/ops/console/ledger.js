@@ -13,6 +13,8 @@ const HEADINGS = [
   'Applied',
 ];
 
+const QUEUE_SETTINGS = ['queue', 'offerSeconds', 'presenceSeconds', 'maxWaiting', 'fit'];
+
 /** Names of values that do not say by themselves what they are. */
 const NAMES = { allowed: 'to hand out' };
 
@@ -79,8 +81,8 @@ function beginText({
   startsAt,
   endsAt,
   requireToken,
-  queue,
   payWithinSeconds,
+  ...settings
 }) {
   return [
     `${plural(stock, 'unit')} in ${plural(segments, 'segment')}`,
@@ -88,7 +90,7 @@ function beginText({
     `starts ${time(startsAt)}`,
     `ends ${timeOrNever(endsAt)}`,
     requireToken && 'purchase token required',
-    queue !== undefined && `queue ${queue}`,
+    ...QUEUE_SETTINGS.map((name) => settings[name] !== undefined && `${name} ${wordText(settings[name])}`),
     payWithinSeconds !== undefined && `pay within ${payWithinSeconds} s`,
   ]
     .filter(Boolean)

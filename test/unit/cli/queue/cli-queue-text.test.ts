@@ -7,8 +7,17 @@ import { Table } from '../../../../src/cli/terminal/table.ts';
 import type { PlaceStatus, QueueStatus } from '../../../../src/operations/queue/queue-operations.ts';
 import type { SaleStatus } from '../../../../src/operations/sale-operations.ts';
 
+const SETTINGS = { offerSeconds: 120, presenceSeconds: 60, maxWaiting: 1_000, fit: 'less' } as const;
 const QUEUE: QueueStatus = {
-  ...{ saleId: 'tickets', order: 'fifo', phase: 'offering', places: 1_200, head: 400, behindHead: 800 },
+  ...{
+    saleId: 'tickets',
+    order: 'fifo',
+    ...SETTINGS,
+    phase: 'offering',
+    places: 1_200,
+    head: 400,
+    behindHead: 800,
+  },
   counts: { waiting: 760, offered: 40, bought: 350, lapsed: 30, left: 20 },
   ...{ freeUnits: 0, hopelessFrom: 901, offersMade: 420, offersLastMinute: 38, stopped: false, allowed: 0 },
   draw: { commitment: 'c0ffee' },
@@ -20,15 +29,31 @@ describe('a queue', () => {
     for (const line of [
       /^queue +first come, first served$/m,
       /^offers +free units go to the next places$/m,
-      /^pace +no bound$/m,
+      /^pace +as units become free$/m,
+      /^offers stand +120 s$/m,
+      /^absent after +60 s$/m,
+      /^places at most +1,000$/m,
+      /^too few units +the next place gets an offer of fewer$/m,
       /^last minute +38 offers$/m,
       /^places given +1,200$/m,
       /^waiting +760$/m,
-      /^head +rank 400: nobody waits before$/m,
-      /^hopeless from +rank 901$/m,
+      /^head +rank 400: no place up to it waits$/m,
+      /^hopeless +rank 901 and all behind: /m,
     ])
       expect(sheet).toMatch(line);
     expect(sheet).not.toMatch(/commitment|drawn|undefined/);
+  });
+
+  test('that is off has no settings', () => {
+    const none = {
+      offerSeconds: undefined,
+      presenceSeconds: undefined,
+      maxWaiting: undefined,
+      fit: undefined,
+    };
+    expect(queueSheet({ ...QUEUE, ...none, order: 'off', phase: 'off' })).not.toMatch(
+      /stand|absent|too few|at most/,
+    );
   });
 
   test('that is too long to be counted says how many wait at most', () => {
@@ -48,6 +73,9 @@ describe('a queue', () => {
     [{ phase: 'stopped' }, /^offers +stopped$/m],
     [{ phase: 'stopped', allowed: 5 }, /^offers +stopped; 5 more offers may still be made$/m],
     [{ phase: 'stopped', allowed: 1 }, /^offers +stopped; 1 more offer may still be made$/m],
+    [{ presenceSeconds: 0 }, /^absent after +never$/m],
+    [{ fit: 'wait' }, /^too few units +the next place waits for more units$/m],
+    [{ maxWaiting: 800 }, /^waiting +760\. The queue is full: new buyers are refused$/m],
     [{ head: 0 }, /^head +before the first place$/m],
     [{ phase: 'no-head' }, /^offers +no node makes offers: no node has ever told of this queue\./m],
     [{ phase: 'no-head', toldAt: 'T' }, /no node makes offers: the last told at T\./],
@@ -70,6 +98,9 @@ test('places in a table: ahead only where it is known', () => {
   ]);
   expect(table).toMatch(/^ *7 +ann +2 +waiting +5 +G/m);
   expect(table).toMatch(/^ *3 +ann +2 +left \(absent\) +G +E/m);
+  expect(placeTable([{ ...place, state: 'left', reason: 'asked' }])).toContain('left (asked)');
+  const back = placeTable([{ ...place, state: 'left', reason: 'asked', orderId: '17' }]);
+  expect(back).toContain('left (offer given back)');
   expect(table).toMatch(/^ *2 +ann +2 +offered +G +until U +17$/m);
 });
 

@@ -2,7 +2,8 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { Readable } from 'node:stream';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { linesOfFile } from '../../../../src/cli/queue/lines-of-file.ts';
 import { callCli } from '../../../support/cli/cli.ts';
 import { linesOf, type MadeDraw, madeDraw } from '../../../support/queue/drawn-file.ts';
@@ -40,6 +41,19 @@ Compare the commitment with the one that you saw before the draw, because a file
   });
 });
 
+test('a file on the standard input', async () => {
+  const stdin = Object.getOwnPropertyDescriptor(process, 'stdin')!;
+  onTestFinished(() => void Object.defineProperty(process, 'stdin', stdin));
+  Object.defineProperty(process, 'stdin', {
+    ...stdin,
+    get: () => Readable.from([Buffer.from(lines.join('\n'))]),
+  });
+  expect(await check('-')).toMatchObject({
+    exitCode: 0,
+    stdout: expect.stringMatching(/^sale-1: the draw is right/),
+  });
+});
+
 test('with the commitment that was published, there is nothing left to compare', async () => {
   const { exitCode, stdout } = await check(`draw.ndjson --commitment ${made.commitment}`);
   expect(exitCode).toBe(0);
@@ -66,7 +80,12 @@ test('a wrong file: exit code 1, and each kind of fault with its first place and
 
 test('what is no such file is named by its name', async () => {
   written('other.txt', ['hello']);
-  expect((await check('other.txt')).stdout).toMatch(/^other\.txt: the draw is not proven\n {2}not_json: /);
+  expect((await check('other.txt')).stdout).toMatch(
+    /^other\.txt: the draw is not proven\n {2}not_json: line 1 is not .*this is no file of a draw\n/,
+  );
+  const folder = await check('.');
+  expect(folder.exitCode).not.toBe(0);
+  expect(folder.stderr).toContain('That is a folder: name a file in it.');
 });
 
 test('--json: one object', async () => {
