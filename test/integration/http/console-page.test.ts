@@ -273,6 +273,53 @@ describe('an action', () => {
       await shown('Free units go to the next places.');
     });
 
+    test('the settings of a queue', async () => {
+      const saleId = await makeSale(node, { stock: 3, ...QUEUE });
+      const { page } = operator;
+      await showSale(saleId, 'queue');
+      await page.getByRole('button', { name: 'Change the settings' }).click();
+      const dialog = page.getByRole('dialog');
+      await dialog.getByLabel('wants more units than are free').selectOption('pass');
+      const said = await operator.inDialog('Change the settings', {
+        'Seconds to accept an offer': '300',
+        'Reason (for the ledger)': 'slow banks',
+      });
+      expect(said).toContain('Offers that buyers have keep their time.');
+      await operator.done();
+      expect(await node.ops.show(saleId)).toMatchObject({
+        ...{ queue: 'fifo', offerSeconds: 300, presenceSeconds: 0, maxWaiting: 1_000_000, fit: 'pass' },
+      });
+      expect(await lastOf(saleId)).toMatchObject({ action: 'queue', actor: 'ann', reason: 'slow banks' });
+      await shown('300 s');
+    });
+
+    test('the places of a queue, by state and by buyer', async () => {
+      const saleId = await makeSale(node, { stock: 1, ...QUEUE });
+      const { page } = operator;
+      const db = openDatabase({ url: stores.databaseUrl, maxConnections: 1 });
+      const names = Array.from({ length: 60 }, (_, i) => ({ buyerId: `p${i}`, quantity: 1 }));
+      await givePlaces(db, saleId, names);
+      await db.destroy();
+      await until(async () => (await node.opsRequest(`/v1/sales/${saleId}/queue`)).body.head === 1, {
+        what: 'one offer',
+      });
+      await showSale(saleId, 'queue');
+      const buyersShown = async () =>
+        (await page.locator('table tbody tr td:nth-child(2)').allInnerTexts()).slice(0, 2);
+      await page.getByRole('cell', { name: 'p1', exact: true }).waitFor();
+      expect(await buyersShown()).toEqual(['p1', 'p2']);
+      await page.getByRole('link', { name: 'Next places' }).click();
+      await page.getByRole('cell', { name: 'p59', exact: true }).waitFor();
+      await page.getByLabel('State').selectOption('offered');
+      await page.getByRole('button', { name: 'Show', exact: true }).click();
+      await page.getByRole('cell', { name: 'p0', exact: true }).waitFor();
+      expect(await buyersShown()).toEqual(['p0']);
+      await page.getByLabel('Or all places of a buyer').fill('p31');
+      await page.getByRole('button', { name: 'Show', exact: true }).click();
+      await page.getByRole('columnheader', { name: 'Waiting before it' }).waitFor();
+      await page.getByRole('cell', { name: '30', exact: true }).waitFor();
+    });
+
     test('recover: the sale is built again', async () => {
       const saleId = await sold();
       await showSale(saleId);

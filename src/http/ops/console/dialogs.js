@@ -15,7 +15,9 @@ let dialogs = 0;
  * @param {string} [options.typed] what the operator must type, because the action can't be undone
  * @param {(values: Record<string, string>) => Promise<string>} options.run does it. @returns what was done, in a sentence
  *
- * @typedef {{ name: string, label: string, type?: string, value?: string, hint?: string, required?: boolean, min?: number, max?: number, maxlength?: number }} Field
+ * @typedef {{ name: string, label: string, type?: string, value?: string, hint?: string, required?: boolean, min?: number, max?: number, maxlength?: number, options?: Record<string, string> }} Field
+ *
+ * `options`: what can be chosen, by value.
  */
 export function ask({ title, go, lines, fields = [], typed, run }) {
   const id = `dialog-${++dialogs}`;
@@ -142,8 +144,14 @@ export function labelled(input, label, hint) {
   );
 }
 
-function inputOf(id, { name, type = 'text', value = '', label: _, hint: __, ...attributes }) {
-  const input = el('input', { id, name, type, autocomplete: 'off', ...attributes });
+function inputOf(id, { name, type = 'text', value = '', options, label: _, hint: __, ...attributes }) {
+  const input = options
+    ? el(
+        'select',
+        { id, name },
+        ...Object.entries(options).map(([choice, text]) => el('option', { value: choice }, text)),
+      )
+    : el('input', { id, name, type, autocomplete: 'off', ...attributes });
   input.value = value;
   return input;
 }

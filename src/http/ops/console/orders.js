@@ -125,7 +125,7 @@ export function orderTable(caption, orders, withSale = false) {
   ]);
 }
 
-function orderButton(orderId) {
+export function orderButton(orderId) {
   const button = el('button', { type: 'button', class: 'link' }, orderId);
   button.addEventListener('click', () => {
     showOrder(orderId).catch((error) =>

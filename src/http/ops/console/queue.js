@@ -1,11 +1,12 @@
-// The queue of a sale: who waits, whether offers are made, and what operators do with the offers.
+// The queue of a sale: who waits, whether offers are made, and its places.
 import { call, saleUrl } from './api.js';
-import { ask, opener, REASON } from './dialogs.js';
+import { opener } from './dialogs.js';
 import { el, facts, say, setText } from './dom.js';
 import { number, plural, time } from './format.js';
+import { placesPanel } from './places.js';
+import * as actions from './queue-actions.js';
 
 const LOOK_MS = 2_000;
-const NUMBER = { type: 'number', step: 1, inputmode: 'numeric' };
 
 /** What the button says while the offers are stopped. What it said when it was pressed decides what is asked. */
 const GO = 'Resume the offers';
@@ -21,13 +22,15 @@ const PHASES = {
   offering: 'Free units go to the next places.',
 };
 
-export function queueTab(saleId) {
+/** @param {Record<string, string>} query which places are listed */
+export function queueTab(saleId, query) {
   const panel = el('div', {}, el('p', { class: 'note' }, 'Reading the queue …'));
   const view = new QueueView(saleId);
   const look = async () => {
     try {
-      view.set(await readQueue(saleId));
-      if (!view.element.isConnected) panel.replaceChildren(view.element);
+      const queue = await readQueue(saleId);
+      view.set(queue);
+      if (!view.element.isConnected) panel.replaceChildren(view.element, placesPanel(queue, query));
     } catch (error) {
       panel.replaceChildren(
         // The only state in which a queue can't be read is that the sale has none.
@@ -46,7 +49,6 @@ export function queueTab(saleId) {
 const readQueue = (saleId) => call('GET', `${saleUrl(saleId)}/queue`);
 
 class QueueView {
-  #saleId;
   #queue;
   #phase = el('p', { class: 'note' });
   #stopOrGo = el('button', { type: 'button' });
@@ -57,129 +59,45 @@ class QueueView {
   element = el('div', {}, this.#phase, this.#buttons, this.#facts);
 
   constructor(saleId) {
-    this.#saleId = saleId;
     const pace = el('button', { type: 'button' }, 'Set the pace');
+    const settings = el('button', { type: 'button' }, 'Change the settings');
     const opens = opener(
       () => readQueue(saleId),
       () => ({ ...this.#queue, counts: undefined, freeUnits: undefined }),
       (error) => say(error.message),
     );
-    opens(this.#stopOrGo, (queue, said) => (said === GO ? this.#resume(queue) : this.#pause(queue)));
-    opens(this.#handOut, (queue) => this.#ask(handingOut(queue)));
-    opens(pace, (queue) => this.#ask(pacing(queue)));
-    this.#buttons.append(this.#stopOrGo, this.#handOut, pace);
+    const changed = (queue) => this.set(queue);
+    opens(this.#stopOrGo, (queue, said) =>
+      said === GO ? actions.resumeOffers(queue, changed) : actions.pauseOffers(queue, changed),
+    );
+    opens(this.#handOut, (queue) => actions.handOutOffers(queue, changed));
+    opens(pace, (queue) => actions.paceOffers(queue, changed));
+    opens(settings, (queue) => actions.changeSettings(queue, changed));
+    this.#buttons.append(this.#stopOrGo, this.#handOut, pace, settings);
   }
 
   set(queue) {
     this.#queue = queue;
-    const { allowed, phase, stopped } = queue;
+    const { allowed, phase, stopped, behindHead, maxWaiting } = queue;
     const handed = stopped && allowed > 0 ? ` ${plural(allowed, 'more offer')} may still be made.` : '';
-    setText(this.#phase, `${PHASES[phase]}${handed}`);
+    const full = behindHead >= maxWaiting ? ' The queue is full: new buyers are refused.' : '';
+    setText(this.#phase, `${PHASES[phase]}${handed}${full}`);
     setText(this.#stopOrGo, stopped ? GO : 'Stop the offers');
     this.#handOut.hidden = !stopped;
     this.#buttons.hidden = phase === 'off' || phase === 'closed';
-    const pairs = pairsOf(queue);
-    if (JSON.stringify(pairs) === this.#shown) return;
-    this.#shown = JSON.stringify(pairs);
-    this.#facts.replaceChildren(facts(pairs));
-  }
-
-  #pause(queue) {
-    this.#ask({
-      title: `Stop the offers of ${queue.saleId}`,
-      go: 'Stop the offers',
-      lines: () => [
-        waitingText(queue),
-        'They keep their places, and nobody new gets an offer. A round that is under way goes on to its end.',
-        'Offers that buyers have stay, and can be accepted.',
-      ],
-      body: () => ({ action: 'pause' }),
-      done: 'The offers are stopped.',
-    });
-  }
-
-  #resume(queue) {
-    this.#ask({
-      title: `Resume the offers of ${queue.saleId}`,
-      go: GO,
-      lines: () => [waitingText(queue), freeText(queue), paceText(queue)],
-      body: () => ({ action: 'resume' }),
-      done: 'The offers go on.',
-    });
-  }
-
-  /** Asks, sends the change, and shows the queue as it is then. */
-  #ask({ body, done, fields = [], ...dialog }) {
-    ask({
-      ...dialog,
-      fields: [...fields, REASON],
-      run: async ({ reason, ...values }) => {
-        const change = { ...body(values), ...(reason && { reason }) };
-        this.set(await call('PATCH', `${saleUrl(this.#saleId)}/queue`, change));
-        return done;
-      },
-    });
+    const parts = [figuresOf(queue), settingsOf(queue)];
+    if (JSON.stringify(parts) === this.#shown) return;
+    this.#shown = JSON.stringify(parts);
+    this.#facts.replaceChildren(
+      facts(parts[0]),
+      ...(parts[1].length > 0 ? [el('h2', {}, 'Settings'), facts(parts[1])] : []),
+    );
   }
 }
 
-function handingOut(queue) {
-  return {
-    title: `Hand out offers of ${queue.saleId}`,
-    go: 'Hand them out',
-    fields: [{ ...NUMBER, name: 'offers', label: 'Offers', min: 0, required: true }],
-    lines: ({ offers }) => [
-      waitingText(queue),
-      freeText(queue),
-      `The next ${number(Number(offers))} places get an offer as soon as units are free. Then the offers stop again.`,
-      `${plural(queue.allowed, 'offer')} left of an earlier number; the new one replaces it.`,
-    ],
-    body: ({ offers }) => ({ action: 'hand-out', offers: Number(offers) }),
-    done: 'The offers are handed out.',
-  };
-}
+const known = (n) => (n === undefined ? '' : number(n));
 
-function pacing(queue) {
-  return {
-    title: `Set the pace of ${queue.saleId}`,
-    go: 'Set the pace',
-    fields: [
-      {
-        ...NUMBER,
-        name: 'perMinute',
-        label: 'Offers in a minute at most',
-        min: 1,
-        value: String(queue.perMinute ?? ''),
-        hint: 'Empty: as many as there are units.',
-      },
-    ],
-    lines: ({ perMinute }) => [
-      paceText(queue),
-      perMinute === ''
-        ? 'After: as many as there are units.'
-        : `After: at most ${number(Number(perMinute))} a minute.`,
-      `${plural(queue.offersLastMinute, 'offer')} in the last minute.`,
-    ],
-    body: ({ perMinute }) => ({ action: 'pace', perMinute: perMinute === '' ? null : Number(perMinute) }),
-    done: 'The pace is set.',
-  };
-}
-
-const waitingText = ({ counts, behindHead }) =>
-  counts === undefined
-    ? `At most ${plural(behindHead, 'place')} wait.`
-    : `Waiting: ${plural(counts.waiting, 'place')}.`;
-
-const freeText = ({ freeUnits }) =>
-  freeUnits === undefined
-    ? 'How many units are free is not known yet.'
-    : `Free: ${plural(freeUnits, 'unit')}.`;
-
-const paceText = ({ perMinute }) =>
-  perMinute === undefined
-    ? 'Now: as many as there are units.'
-    : `Now: at most ${number(perMinute)} a minute.`;
-
-function pairsOf({ counts, draw, ...queue }) {
+function figuresOf({ counts, draw, ...queue }) {
   const counted = (state) => (counts === undefined ? '' : number(counts[state]));
   return [
     ['Waiting', counts === undefined ? `at most ${number(queue.behindHead)}` : counted('waiting')],
@@ -188,13 +106,26 @@ function pairsOf({ counts, draw, ...queue }) {
     ['Lapsed', counted('lapsed')],
     ['Left the queue', counted('left')],
     ['Places given', number(queue.places)],
-    ['Order', queue.order],
-    ['Nobody waits up to rank', queue.head === 0 ? '' : number(queue.head)],
-    ['Hopeless from rank', queue.hopelessFrom === undefined ? '' : number(queue.hopelessFrom)],
-    ['Free units', queue.freeUnits === undefined ? '' : number(queue.freeUnits)],
+    ['Free units', known(queue.freeUnits)],
     ['Offers so far', number(queue.offersMade)],
     ['Offers in the last minute', number(queue.offersLastMinute)],
-    ['Offers in a minute at most', queue.perMinute === undefined ? 'no bound' : number(queue.perMinute)],
+    ['Nobody waits up to rank', queue.head === 0 ? '' : number(queue.head)],
+    ['Hopeless from rank', known(queue.hopelessFrom)],
     ['Drawn', time(draw.drawnAt)],
+  ];
+}
+
+const ORDERS = { fifo: 'first come, first served', draw: 'drawn when the window opens' };
+
+function settingsOf({ order, offerSeconds, presenceSeconds, maxWaiting, fit, perMinute, draw }) {
+  if (order === 'off') return [];
+  return [
+    ['Order', ORDERS[order]],
+    ['Offers in a minute at most', perMinute === undefined ? 'as units become free' : number(perMinute)],
+    ['An offer stands for', `${number(offerSeconds)} s`],
+    ['Absent after', presenceSeconds === 0 ? 'never' : `${number(presenceSeconds)} s`],
+    ['Places behind the head at most', number(maxWaiting)],
+    ['If the next place wants too many units', actions.FITS[fit]],
+    ['Commitment of the draw', order === 'draw' ? draw.commitment : ''],
   ];
 }

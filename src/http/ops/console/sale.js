@@ -74,7 +74,7 @@ export class SaleView {
   }
 
   #tab(tab, query) {
-    if (tab === 'queue') return queueTab(this.#saleId);
+    if (tab === 'queue') return queueTab(this.#saleId, query);
     if (tab === 'orders') return ordersTab(this.#saleId, query);
     if (tab === 'ledger') return ledgerTab(this.#saleId);
     if (tab === 'verify') return verifyTab(this.#saleId, () => this.#sale);
