@@ -63,7 +63,11 @@ export function queueSheet(queue: QueueStatus): string {
   return columns(rows.filter(([, value]) => value !== undefined));
 }
 
-function offersText({ phase, allowed, toldAt }: QueueStatus): string {
+function offersText({ phase, allowed, toldAt, freeUnits = 0, waitsForUnits }: QueueStatus): string {
+  if (waitsForUnits) {
+    const next = `place ${number(waitsForUnits.number)} is next and wants ${plural(waitsForUnits.quantity, 'unit')}`;
+    return `${next}; ${number(freeUnits)} ${freeUnits === 1 ? 'is' : 'are'} free, and it waits for more (fit wait)`;
+  }
   if (phase === 'stopped')
     return allowed === 0 ? 'stopped' : `stopped; ${plural(allowed, 'more offer')} may still be made`;
   if (phase === 'no-head') {

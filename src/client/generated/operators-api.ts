@@ -165,6 +165,11 @@ export type QueueStatus = {
   } | undefined;
   /** Units that nobody has. Left out until the head has reported */
   readonly freeUnits?: number | undefined;
+  /** The next place, while units lie free because it wants more than these, and fit is wait. Left out otherwise */
+  readonly waitsForUnits?: {
+    readonly number: number;
+    readonly quantity: number;
+  } | undefined;
   /** The first rank that nothing can come to, as things are. Left out if there is none */
   readonly hopelessFrom?: number | undefined;
   /** Offers that were made so far */

@@ -61,6 +61,11 @@ export interface QueueStatus {
   readonly counts?: Readonly<Record<PlaceStateName, number>> | undefined;
   /** Units that nobody has. Missing: the head has not told yet. */
   readonly freeUnits?: number | undefined;
+  /**
+   * The next place, while units lie free because it wants more than these (`fit: wait`). Missing: the free units go to the next
+   * places, or no offers are made for another reason.
+   */
+  readonly waitsForUnits?: { readonly number: number; readonly quantity: number } | undefined;
   /** The first hopeless rank: the present places before it could take all units that are free or offered. Missing: none, or nobody asks. */
   readonly hopelessFrom?: number | undefined;
   /** Offers that were made so far. */

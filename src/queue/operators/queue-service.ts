@@ -22,6 +22,7 @@ import { readKnownSale, type SaleRow } from '../../sales/sale-rows.ts';
 import { commitmentOf } from '../draw/seed.ts';
 import { type QueueState, readQueue } from '../queue-state.ts';
 import { drawFileOf } from './draw-export.ts';
+import { NextPlace } from './next-place.ts';
 import { controlOffers, noQueue } from './offer-control.ts';
 import { readPlacePage, readPlacesOfBuyer } from './place-pages.ts';
 import { countAhead } from './places-ahead.ts';
@@ -29,9 +30,10 @@ import { countAhead } from './places-ahead.ts';
 /** The operators' work on queues. It needs Postgres alone: the head does in the backend what is asked for there. */
 export class QueueService implements QueueOperations {
   readonly #db: Database;
+  readonly #next: NextPlace;
 
   constructor(db: Database) {
-    this.#db = db;
+    [this.#db, this.#next] = [db, new NextPlace(db)];
   }
 
   async showQueue(
@@ -41,7 +43,9 @@ export class QueueService implements QueueOperations {
     const { row, state } = await this.#find(saleId);
     const isCounted = count || state.lastNumber <= COUNTED_PLACES;
     const counts = isCounted ? await readCounts(this.#db, saleId) : undefined;
-    return statusOf(row, state, await readMoment(this.#db, saleId), counts);
+    const status = statusOf(row, state, await readMoment(this.#db, saleId), counts);
+    if (status.phase !== 'offering') return status;
+    return { ...status, waitsForUnits: await this.#next.waitsForUnits(row, state) };
   }
 
   async places(saleId: string, { buyer, ...query }: PlaceQuery = {}): Promise<PlacePage> {

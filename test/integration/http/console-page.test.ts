@@ -105,6 +105,15 @@ describe('a sale', () => {
     await shown('Left the queue');
   });
 
+  test('with a queue says that units lie free because the next place waits for more', async () => {
+    const saleId = await makeSale(node, { stock: 2, perBuyerLimit: 3, ...QUEUE, fit: 'wait' });
+    const headers = { 'content-type': 'application/json', 'x-buyer-id': 'gus' };
+    const place = { method: 'POST', headers, body: '{"quantity":3}' };
+    expect((await fetch(`${node.publicUrl}/v1/sales/${saleId}/place`, place)).status).toBe(200);
+    await showSale(saleId, 'queue');
+    await shown('The next place, 1, wants 3 units. Free: 2 units, so it waits for more (fit wait).');
+  });
+
   test('without a queue says so, and how it gets one', async () => {
     const saleId = await makeSale(node);
     await showSale(saleId, 'queue');

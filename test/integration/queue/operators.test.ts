@@ -70,6 +70,35 @@ describe('show', () => {
     expect(await phase()).toBe('closed');
   });
 
+  test.each([
+    ['in the order of their coming', 'fifo', 0],
+    ['after a draw', 'draw', 3_600_000],
+  ] as const)('says which place waits for more units than are free, %s', async (_, queue, ms) => {
+    const startsAt = new Date(Date.now() + ms).toISOString();
+    const { id } = await shop.sell({ stock: 2, perBuyerLimit: 4, ...QUEUE, queue, fit: 'wait', startsAt });
+    const waits = async () => (await queues.showQueue(id)).waitsForUnits;
+    await queued(shop, id, buyers(20), 3);
+    expect(await waits()).toBeUndefined();
+    await shop.service.change(id, { action: 'window', startsAt: Date.now() - 1 }, BY);
+    shop.startHead(till.take);
+    await until(async () => (await waits()) !== undefined, { what: 'the head has told what is free' });
+    const { number, quantity } = (await waits())!;
+    expect(quantity).toBe(3);
+    await shop.service.change(id, { action: 'top-up', units: 1 }, BY);
+    await until(async () => (await offers(id)) === 1, { what: 'the place has an offer' });
+    const [place] = (await queues.places(id, { state: 'offered' })).places;
+    expect(place!.number, 'it was the next').toBe(number);
+    await until(async () => (await queues.showQueue(id)).freeUnits === 0, { what: 'the head has told' });
+    expect(await waits()).toBeUndefined();
+    await shop.service.change(id, { action: 'top-up', units: 1 }, BY);
+    await until(async () => (await waits()) !== undefined, { what: 'the next place waits for more' });
+    await change(id, { action: 'pause' });
+    expect(await waits(), 'offers are stopped').toBeUndefined();
+    await change(id, { action: 'resume' });
+    await shop.service.change(id, { action: 'queue', fit: 'less' }, BY);
+    expect(await waits()).toBeUndefined();
+  });
+
   test('a sale that never had a queue has none to show, and none to change', async () => {
     const { id } = await shop.sell({ stock: 1 });
     const none = { code: 'wrong_state', message: expect.stringContaining(`sale ${id} has no queue`) };

@@ -81,7 +81,7 @@ class QueueView {
     const { allowed, phase, stopped, behindHead, maxWaiting } = queue;
     const handed = stopped && allowed > 0 ? ` ${plural(allowed, 'more offer')} may still be made.` : '';
     const full = behindHead >= maxWaiting ? ' The queue is full: new buyers are refused.' : '';
-    setText(this.#phase, `${PHASES[phase]}${handed}${full}`);
+    setText(this.#phase, `${waitsText(queue) ?? PHASES[phase]}${handed}${full}`);
     setText(this.#stopOrGo, stopped ? GO : 'Stop the offers');
     this.#handOut.hidden = !stopped;
     this.#buttons.hidden = phase === 'off' || phase === 'closed';
@@ -96,6 +96,11 @@ class QueueView {
 }
 
 const known = (n) => (n === undefined ? '' : number(n));
+
+const waitsText = ({ waitsForUnits, freeUnits }) =>
+  waitsForUnits &&
+  `The next place, ${number(waitsForUnits.number)}, wants ${plural(waitsForUnits.quantity, 'unit')}. ` +
+    `Free: ${plural(freeUnits, 'unit')}, so it waits for more (fit wait).`;
 
 function figuresOf({ counts, draw, ...queue }) {
   const counted = (state) => (counts === undefined ? '' : number(counts[state]));

@@ -80,6 +80,10 @@ describe('a queue', () => {
     [{ phase: 'no-head' }, /^offers +no node makes offers: no node has ever told of this queue\./m],
     [{ phase: 'no-head', toldAt: 'T' }, /no node makes offers: the last told at T\./],
     [{ phase: 'before' }, /^offers +none yet: the window/m],
+    [
+      { freeUnits: 1, waitsForUnits: { number: 1_200, quantity: 3 } },
+      /^offers +place 1,200 is next and wants 3 units; 1 is free, and it waits for more \(fit wait\)$/m,
+    ],
     [{ perMinute: 60 }, /^pace +at most 60 offers a minute$/m],
     [{ order: 'draw' }, /^commitment +c0ffee$/m],
     [{ draw: { commitment: 'c', drawnAt: 'T', entries: 3 } }, /^drawn +T, 3 places$/m],
