@@ -6,8 +6,9 @@ import { type CommandSpec, QUIET, SALE_SETTINGS } from '../command/command.ts';
 import { numberOrText, parsedOrText, withFlags } from '../command/flags.ts';
 import { withOperations } from '../command/open-operations.ts';
 import { EXIT_OK } from '../terminal/explain.ts';
-import { print, printJson } from '../terminal/output.ts';
+import { note, print, printJson } from '../terminal/output.ts';
 import { QUEUE_OPTIONS } from './queue-options.ts';
+import { commitmentOf, drawRemark, fitRemark } from './queue-remarks.ts';
 import { saleSheet } from './show-sale.ts';
 
 const options = [
@@ -55,11 +56,13 @@ export const createSale: CommandSpec = {
   async run({ config, log, json, args, options: given }) {
     const input = saleInput(args[0]!, given);
     const { actor, reason } = authorOf(given);
-    const sale = await withOperations({ config, log }, ({ sales }) =>
-      sales.create({ ...input, ...(reason !== '' && { reason }) }, actor),
-    );
+    const { sale, commitment } = await withOperations({ config, log }, async ({ sales, queues }) => {
+      const sale = await sales.create({ ...input, ...(reason !== '' && { reason }) }, actor);
+      return { sale, commitment: await commitmentOf(queues, sale) };
+    });
     if (json) printJson(sale);
-    else print(`Created.\n${saleSheet(sale)}`);
+    else print(`Created.\n${saleSheet(sale, commitment)}`);
+    for (const line of [...drawRemark(sale, commitment), ...fitRemark(sale)]) note(line);
     return EXIT_OK;
   },
 };

@@ -11,6 +11,7 @@ import { EXIT_OK, UsageError } from '../terminal/explain.ts';
 import { invokedAs } from '../terminal/invoked-as.ts';
 import { note, plural, print, printJson } from '../terminal/output.ts';
 import { QUEUE_OPTIONS, queueInput } from './queue-options.ts';
+import { commitmentOf, drawRemark, fitRemark } from './queue-remarks.ts';
 import { saleSheet } from './show-sale.ts';
 
 const YES = new Option('--yes', "don't ask before a queue is turned off");
@@ -37,7 +38,7 @@ export const saleQueue: CommandSpec = {
     const input = queueInput(given);
     if (Object.keys(input).length === 0)
       throw new UsageError('say what to change: give --queue, --offer-seconds or another option; add --help');
-    const { before, after } = await namingFlags('the change', saleQueue, () => {
+    const { before, after, commitment } = await namingFlags('the change', saleQueue, () => {
       const { change } = parseChange({ action: 'queue', ...input });
       const confirm =
         input.queue === 'off'
@@ -50,12 +51,14 @@ export const saleQueue: CommandSpec = {
             ? []
             : toldOfTurningOff(await queues.showQueue(saleId)),
         );
-        return { before, after: await sales.change(saleId, change, author) };
+        const after = await sales.change(saleId, change, author);
+        const isNewDraw = before.queue !== after.queue;
+        return { before, after, commitment: isNewDraw ? await commitmentOf(queues, after) : undefined };
       });
     });
     if (json) printJson(after);
-    else print(saleSheet(after));
-    for (const line of remarks(before, after)) note(line);
+    else print(saleSheet(after, commitment));
+    for (const line of remarks(before, after, commitment)) note(line);
     return EXIT_OK;
   },
 };
@@ -75,8 +78,10 @@ export function toldOfTurningOff({ counts, behindHead }: QueueStatus): string[] 
 }
 
 /** What an operator should know after the change. */
-export function remarks(before: SaleStatus, after: SaleStatus): string[] {
-  if (before.queue === after.queue) return [];
+export function remarks(before: SaleStatus, after: SaleStatus, commitment?: string): string[] {
+  const isNewFit = before.queue === undefined || before.fit !== after.fit;
+  const fit = isNewFit ? fitRemark(after) : [];
+  if (before.queue === after.queue) return fit;
   if (after.queue === undefined)
     return [
       'The queue is off: buyers buy directly. Those who wait keep their places.',
@@ -90,14 +95,16 @@ export function remarks(before: SaleStatus, after: SaleStatus): string[] {
   if (before.queue === 'draw') {
     const lost = 'There will be no draw, although the buyers were told of one.';
     const wayBack = `Until ${after.startsAt}, --queue draw brings it back with the same commitment.`;
-    return [order, Date.parse(after.startsAt) > Date.now() ? `${lost} ${wayBack}` : lost];
+    return [order, Date.parse(after.startsAt) > Date.now() ? `${lost} ${wayBack}` : lost, ...fit];
   }
-  if (before.queue !== undefined) return [order];
+  if (before.queue !== undefined) return [order, ...drawRemark(after, commitment), ...fit];
   return [
     sells
       ? 'The queue is on, and the sale sells: from now on a purchase without an offer is refused (offer_required).'
       : 'The queue is on: buyers can ask for places now.',
     order,
+    ...drawRemark(after, commitment),
+    ...fit,
     ...(sells && after.committedOrders > 0
       ? [
           `${plural(after.committedOrders, 'earlier order')} ${after.committedOrders === 1 ? 'stays as it is' : 'stay as they are'}.`,

@@ -19,7 +19,8 @@ export const SALE_COLUMNS: readonly Column<SaleStatus>[] = [
   { head: 'title', of: ({ title }) => title, isText: true, spare: 2 },
 ];
 
-export function saleSheet(sale: SaleStatus): string {
+/** @param commitment of the draw of its queue, if it is to be shown */
+export function saleSheet(sale: SaleStatus, commitment?: string): string {
   const rows: [string, string | undefined][] = [
     ['sale', sale.id],
     ['title', sale.title],
@@ -36,6 +37,7 @@ export function saleSheet(sale: SaleStatus): string {
     ['limit per buyer', number(sale.perBuyerLimit)],
     ['purchase token', sale.requireToken ? 'required' : undefined],
     ...queueRows(sale),
+    ['commitment', commitment],
     ['starts', sale.startsAt],
     ['ends', endText(sale)],
     ['pay within', sale.payWithinSeconds === undefined ? undefined : `${number(sale.payWithinSeconds)} s`],

@@ -287,9 +287,31 @@ describe('sales without a node', () => {
     expect(linesOf(stderr)).toHaveLength(1);
   });
 
+  const ownStores = async () => ({
+    REDIS_URL: redisUrl(),
+    DATABASE_URL: await emptyDatabase(),
+    KEY_PREFIX: freshPrefix(),
+  });
+
+  test('a queue that is drawn: the commitment, which the shop is to publish; a hint for `--fit wait`', async () => {
+    const env = await ownStores();
+    await run('migrate', { env });
+    const queue = '--queue draw --starts-at 2999-01-01T00:00:00Z';
+    const made = await run(`sale create tickets --stock 9 --per-buyer-limit 4 --fit wait ${queue}`, { env });
+    const [, commitment] = /^commitment +([0-9a-f]{64})$/m.exec(made.stdout)!;
+    expect(made.stderr).toContain('Publish the commitment before the window opens');
+    expect(made.stderr).toContain('Units may lie free while the next place waits for more of them');
+    const shown = await run('queue show tickets', { env });
+    expect(shown.stdout).toMatch(new RegExp(`^commitment +${commitment}$`, 'm'));
+    const other = await run('sale create others --stock 9 --starts-at 2999-01-01T00:00:00Z', { env });
+    expect([other.stdout, other.stderr].join()).not.toMatch(/commitment|lie free/);
+    const turned = await run('sale queue others --queue draw', { env });
+    expect(turned.stdout).toMatch(/^commitment +[0-9a-f]{64}$/m);
+  });
+
   /** Commands with --json on stores of their own: each has the exit code that is given, and says one object. */
   async function onStores() {
-    const env = { REDIS_URL: redisUrl(), DATABASE_URL: await emptyDatabase(), KEY_PREFIX: freshPrefix() };
+    const env = await ownStores();
     return async (args: string, exitCode = 0) => {
       const result = await run(`${args} --json`, { env });
       expect(result).toMatchObject({ exitCode });

@@ -139,6 +139,25 @@ describe('after a change of a queue', () => {
     );
   });
 
+  test('that waits for more units, that units may lie free meanwhile', () => {
+    const line = 'Units may lie free while the next place waits for more of them';
+    const waits = sale({ queue: 'fifo', fit: 'wait', perBuyerLimit: 4 });
+    expect(remarks(sale({ queue: 'fifo', fit: 'less' }), waits)[0]).toContain(line);
+    expect(remarks(sale({}), waits).join()).toContain(line);
+    expect(remarks(waits, { ...waits, offerSeconds: 9 })).toEqual([]);
+    expect(remarks(sale({}), { ...waits, perBuyerLimit: 1 }).join()).not.toContain(line);
+    expect(remarks(waits, sale({})).join()).not.toContain(line);
+  });
+
+  test('that is drawn now, that the commitment is to be published', () => {
+    const drawn = sale({ startsAt: '2999-01-01', queue: 'draw' });
+    const line = 'Publish the commitment before the window opens: with it, anybody can check the draw.';
+    expect(remarks(sale({ queue: 'fifo' }), drawn, 'c0ffee')).toContain(line);
+    expect(remarks(sale({}), drawn, 'c0ffee')).toContain(line);
+    expect(remarks(sale({}), drawn).join()).toContain(`${invokedAs()} queue show tickets`);
+    expect(remarks(drawn, { ...drawn, offerSeconds: 9 })).toEqual([]);
+  });
+
   test('that is off now, how it is turned on', () =>
     expect(remarks(sale({ queue: 'fifo' }), sale({})).join()).toContain('buyers buy directly'));
 
