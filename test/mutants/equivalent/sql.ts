@@ -1,7 +1,7 @@
 /** Equivalent mutants of SQL, in strings and in the migrations (../equivalent.ts). */
 import type { Equivalent } from '../equivalent.ts';
 
-const QUEUE = 'src/postgres/migrations/023-queue.sql';
+const LEAVE = 'src/postgres/migrations/029-in-time.sql';
 const BATCH = 'src/postgres/migrations/025-many-sales.sql';
 const PLACES = 'src/postgres/migrations/038-places-within-limit.sql';
 const OPENING = 'src/postgres/migrations/037-opening-and-pace.sql';
@@ -42,11 +42,11 @@ export const SQL: readonly Equivalent[] = [
     why: 'if all places are new, none has a number up to the last one before',
   },
   {
-    ...{ file: QUEUE, line: 169, mutator: 'NumberShifted', original: '1', replacement: '2' },
+    ...{ file: LEAVE, line: 29, mutator: 'NumberShifted', original: '1', replacement: '2' },
     why: 'two attempts are enough: the first locks the place if that has got an offer meanwhile',
   },
   {
-    ...{ file: QUEUE, line: 169, mutator: 'NumberShifted', original: '3', replacement: '4' },
+    ...{ file: LEAVE, line: 29, mutator: 'NumberShifted', original: '3', replacement: '4' },
     why: 'as above: a fourth attempt finds what the third has found',
   },
   {

@@ -14,6 +14,7 @@ export const MUTATED_FOLDERS = [
   'locks',
   'orders',
   'postgres',
+  'queue',
   'rebuild',
   'redis',
   'sales',

@@ -192,6 +192,15 @@ describe('a sample', () => {
   });
 });
 
+test(
+  'each entry of equivalent mutants names mutants of this repository',
+  async () => {
+    const { mutants } = await findMutants(ROOT);
+    expect(withoutEquivalent(mutants).length).toBeGreaterThan(5_000);
+  },
+  3 * LONG_MS,
+);
+
 test('equivalent mutants are as many as their entry says', () => {
   const mutants = mutantsOf('lua', 'src/a.lua', 'x x', [
     { mutator: 'Any', start: 0, end: 1, replacement: '' },
