@@ -22,6 +22,44 @@ export interface SaleStatus extends SaleJson {
   readonly committedUnits: number;
   /** Buyers of this sale who are to be erased, and are not yet; `undefined`: none. */
   readonly waitingErasures?: number | undefined;
+  /** Places behind the head of its queue: no more than these wait. `undefined`: nobody can wait for an offer. */
+  readonly behindHead?: number | undefined;
+  /**
+   * Units of offers that are not accepted yet. They are among `committedUnits`, and not among `remaining`. `undefined`: the sale never
+   * had a queue, or more offers stand than are counted.
+   */
+  readonly offeredUnits?: number | undefined;
+}
+
+/** Offers of a sale that are counted at most. Above, their units are left out, so that a list costs little. */
+export const COUNTED_OPEN_OFFERS = 10_000;
+
+type SoldSale = Pick<
+  SaleStatus,
+  'stock' | 'movedUnits' | 'remaining' | 'committedUnits' | 'behindHead' | 'offeredUnits'
+>;
+
+/** Units that the sale has had in all. */
+export const unitsOf = ({ stock, movedUnits }: Pick<SaleStatus, 'stock' | 'movedUnits'>): number =>
+  stock + movedUnits;
+
+/**
+ * Units that buyers have bought, without those of offers. With a queue that is what Postgres has: only there a unit that is sold differs from
+ * one that is offered. `undefined`: it can't be told now.
+ */
+export function soldUnitsOf(sale: SoldSale): number | undefined {
+  const { remaining, committedUnits, behindHead, offeredUnits } = sale;
+  if (remaining === undefined) return undefined;
+  if (offeredUnits !== undefined) return committedUnits - offeredUnits;
+  return behindHead === undefined ? unitsOf(sale) - remaining : undefined;
+}
+
+/** Whether no unit is left, and yet some are not sold: they are offered, or their offers are on their way to Postgres. */
+export function isInOffers(sale: SoldSale): boolean {
+  const { remaining, committedUnits, behindHead, offeredUnits } = sale;
+  if (remaining !== 0) return false;
+  if (behindHead === undefined) return offeredUnits !== undefined && offeredUnits > 0;
+  return offeredUnits !== 0 || unitsOf(sale) > committedUnits;
 }
 
 /** Sales in a page, unless the query asks for fewer or more. */

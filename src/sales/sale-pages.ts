@@ -2,7 +2,7 @@
 import type { Knex } from 'knex';
 import type { SaleState } from '../engine/contract.ts';
 import { SALE_ID_PATTERN } from '../engine/limits.ts';
-import { type ArchivedFilter, parseSaleCursor } from '../operations/sale-list.ts';
+import { type ArchivedFilter, COUNTED_OPEN_OFFERS, parseSaleCursor } from '../operations/sale-list.ts';
 import { UnknownSale } from '../operations/sale-operations.ts';
 import { type Database, rows } from '../postgres/database.ts';
 import { decodeSale, type RawSale, type SaleRow } from './sale-rows.ts';
@@ -12,6 +12,9 @@ export interface SummedSale extends SaleRow {
   readonly movedUnits: number;
   /** Erasures of buyers that were asked for, and are not done yet. */
   readonly waitingErasures: number;
+  /** As in `SaleStatus`. */
+  readonly behindHead: number | undefined;
+  readonly offeredUnits: number | undefined;
 }
 
 export interface SalePageQuery {
@@ -29,13 +32,27 @@ export interface SalePageQuery {
 interface SummedRow extends RawSale {
   moved: string;
   erasing: string;
+  behind_head: string | null;
+  offered: string | null;
   /** Microseconds. */
   created: string;
 }
 
+/** Nobody waits for an offer after the end of a sale. */
+const BEHIND_HEAD = `CASE WHEN s.queue <> 'off' AND s.state <> 'closed' AND (s.ends_at IS NULL OR s.ends_at > now())
+  THEN (SELECT greatest(0, q.last_number - q.head) FROM queues q WHERE q.sale_id = s.id) END`;
+/**
+ * The offers stand in a short index. LATERAL with LIMIT looks up the order of each by its id: a join might read all orders, because
+ * Postgres may have no statistics of the queue yet.
+ */
+const OFFERED = `CASE WHEN s.queue <> 'off' OR s.had_queue THEN (
+  SELECT CASE WHEN count(*) <= ${COUNTED_OPEN_OFFERS} THEN coalesce(sum(o.quantity), 0) END
+  FROM (SELECT p.order_id FROM places p WHERE p.sale_id = s.id AND p.state = 'offered' LIMIT ${COUNTED_OPEN_OFFERS + 1}) offers
+  CROSS JOIN LATERAL (SELECT quantity FROM orders WHERE order_id = offers.order_id LIMIT 1) o) END`;
 const COLUMNS = `s.*, (extract(epoch FROM s.created_at) * 1000000)::bigint AS created,
   (SELECT coalesce(sum(m.units), 0) FROM stock_movements m WHERE m.sale_id = s.id) AS moved,
-  (SELECT count(*) FROM erasures e WHERE e.sale_id = s.id) AS erasing`;
+  (SELECT count(*) FROM erasures e WHERE e.sale_id = s.id) AS erasing,
+  ${BEHIND_HEAD} AS behind_head, ${OFFERED} AS offered`;
 
 /** @throws UnknownSale */
 export async function readSummedSale(db: Database, saleId: string): Promise<SummedSale> {
@@ -94,5 +111,12 @@ export async function readSalePage(
 }
 
 function decode(row: SummedRow): SummedSale {
-  return { ...decodeSale(row), movedUnits: Number(row.moved), waitingErasures: Number(row.erasing) };
+  const optional = (value: string | null) => (value === null ? undefined : Number(value));
+  return {
+    ...decodeSale(row),
+    movedUnits: Number(row.moved),
+    waitingErasures: Number(row.erasing),
+    behindHead: optional(row.behind_head),
+    offeredUnits: optional(row.offered),
+  };
 }

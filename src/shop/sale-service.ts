@@ -223,7 +223,8 @@ export class SaleService implements SaleOperations {
   }
 
   /** By the first equation of verify, the units in live orders are those that the sale has had, less its stock. */
-  async #status({ movedUnits, waitingErasures, liveOrders, ...row }: SummedSale): Promise<SaleStatus> {
+  async #status(summed: SummedSale): Promise<SaleStatus> {
+    const { movedUnits, waitingErasures, liveOrders, behindHead, offeredUnits, ...row } = summed;
     const { sale, state, generation, stock, archivedAt } = row;
     const remaining = archivedAt
       ? stock
@@ -239,6 +240,8 @@ export class SaleService implements SaleOperations {
       committedOrders: liveOrders ?? (await countLiveOrders(this.#db, sale.id)),
       committedUnits: sale.stock + movedUnits - stock,
       ...(waitingErasures > 0 && { waitingErasures }),
+      ...(behindHead !== undefined && { behindHead }),
+      ...(offeredUnits !== undefined && { offeredUnits }),
     };
   }
 }

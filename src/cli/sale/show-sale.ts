@@ -1,4 +1,5 @@
 /** Prints sales. */
+import { isInOffers } from '../../operations/sale-list.ts';
 import type { SaleStatus } from '../../operations/sale-operations.ts';
 import { settingRows } from '../queue/setting-rows.ts';
 import { columns, number, plural } from '../terminal/output.ts';
@@ -33,6 +34,8 @@ export function saleSheet(sale: SaleStatus, commitment?: string): string {
       sale.remaining === undefined ? 'not loaded: the sale must be rebuilt first' : number(sale.remaining),
     ],
     ['committed', `${plural(sale.committedUnits, 'unit')} in ${plural(sale.committedOrders, 'order')}`],
+    ['in offers', sale.offeredUnits ? `${number(sale.offeredUnits)} of these units` : undefined],
+    ['waiting', sale.behindHead === undefined ? undefined : `${number(sale.behindHead)} at most`],
     ['to be erased', sale.waitingErasures ? plural(sale.waitingErasures, 'buyer') : undefined],
     ['limit per buyer', number(sale.perBuyerLimit)],
     ['purchase token', sale.requireToken ? 'required' : undefined],
@@ -82,11 +85,12 @@ function phaseOf(
   return Date.parse(startsAt) > now ? 'not started' : 'running';
 }
 
-/** The state, and what else prevents purchases: `open, sold out`, `paused, not started`. */
+/** The state, and what else prevents purchases: `open, sold out`, `open, in offers`, `paused, not started`. */
 function stateOf(sale: SaleStatus): string {
   const phase = phaseOf(sale, Date.now());
   if (phase === 'closed' || phase === 'archived') return phase;
   if (phase !== 'running') return `${sale.state}, ${phase}`;
+  if (isInOffers(sale)) return `${sale.state}, in offers`;
   return sale.soldOut ? `${sale.state}, sold out` : sale.state;
 }
 

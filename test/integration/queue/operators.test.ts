@@ -52,6 +52,32 @@ describe('show', () => {
     });
   });
 
+  test('a sale says how many may wait, and how many units are in offers', async () => {
+    const { id } = await shop.sell({ stock: 3, ...QUEUE, fit: 'less', perBuyerLimit: 2 });
+    const plain = await shop.sell({ stock: 3 });
+    await queued(shop, id, ['anna', 'bert'], 2);
+    await queued(shop, id, ['carl']);
+    const status = async () => {
+      const { behindHead, offeredUnits } = await shop.service.show(id);
+      return { behindHead, offeredUnits };
+    };
+    expect(await status()).toEqual({ behindHead: 3, offeredUnits: 0 });
+    shop.startHead(till.take);
+    const orderId = await offered(shop, id, 'anna');
+    await untilStates(shop, id, { bert: 'offered' });
+    await until(async () => (await status()).behindHead === 1, { what: 'the head has told' });
+    // Bert wants two units, and only one was left.
+    expect(await status()).toEqual({ behindHead: 1, offeredUnits: 3 });
+    await acceptOffer(shop.db, { orderId, buyerId: 'anna', quantity: 2 });
+    const { sales } = await shop.service.list();
+    expect(sales.find((sale) => sale.id === id)).toMatchObject({ remaining: 0, offeredUnits: 1 });
+    const other = sales.find((sale) => sale.id === plain.id);
+    expect(other).not.toHaveProperty('behindHead');
+    expect(other).not.toHaveProperty('offeredUnits');
+    await shop.service.change(id, { action: 'close' }, BY);
+    expect(await status()).toEqual({ behindHead: undefined, offeredUnits: 1 });
+  });
+
   test('says why no offers are made', async () => {
     const { id } = await shop.sell({ stock: 1, ...QUEUE });
     const phase = async () => (await queues.showQueue(id)).phase;

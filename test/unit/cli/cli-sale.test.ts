@@ -102,6 +102,16 @@ test('a sale in words', () => {
   );
 });
 
+test('a sale whose last units are in offers is not sold out', () => {
+  const offered = { ...sale, behindHead: 1_200, offeredUnits: 60 };
+  expect(saleTable([offered])).toMatch(/^tickets +open, in offers +100 /m);
+  expect(saleSheet(offered)).toMatch(
+    /^committed +100 units in 100 orders\nin offers +60 of these units\nwaiting +1,200 at most$/m,
+  );
+  expect(saleSheet({ ...offered, offeredUnits: 0 })).toMatch(/^state +open, sold out$/m);
+  expect(saleSheet(sale)).not.toMatch(/^(in offers|waiting)/m);
+});
+
 test('a closed sale has no end that is still to come', () => {
   const closed: SaleStatus = { ...sale, state: 'closed' };
   expect(saleSheet(closed)).not.toMatch(/^ends /m);
