@@ -103,6 +103,7 @@ const CASES: Readonly<Record<string, Case>> = {
   },
   StockadeExpiryFails: often('stockade_expiry_failures_total'),
   StockadeQueueFails: often('stockade_queue_failures_total'),
+  StockadeQueueSilent: gauge('stockade_queue_silent_seconds{sale="tickets"}', 31, 30),
   StockadeDeadLetters: gauge('stockade_webhook_dead_letters', 1, 0),
   StockadeEventsLate: gauge('stockade_outbox_age_seconds', 301, 300),
   StockadeWebhookLate: gauge('stockade_webhook_age_seconds', 301, 300),

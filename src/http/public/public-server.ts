@@ -45,6 +45,8 @@ export type PublicHost = PurchaseHost &
 export interface PublicListener extends Listener {
   /** Those who listen to sales and places. */
   listeners(): ListenerCounts;
+  /** Those of them who listen to places. */
+  placeListeners(): number;
 }
 
 const THIS_PORT =
@@ -86,6 +88,7 @@ export async function servePublic(
   return {
     ...listener,
     listeners: () => listeners.counts(),
+    placeListeners: () => livePlaces.open,
     drain(graceMs) {
       listeners.stop();
       return listener.drain(graceMs);

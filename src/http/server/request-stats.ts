@@ -43,6 +43,34 @@ export class RequestStats {
   }
 }
 
+/** `join`: a place is asked for. `poll`: it is looked at. `listen`: a stream of it is opened. `leave`: it is given up. */
+export const PLACE_ROUTES = ['join', 'poll', 'listen', 'leave'] as const;
+export type PlaceRoute = (typeof PLACE_ROUTES)[number];
+
+/** By route and outcome, since the worker started. */
+export type PlaceAnswerCounts = Readonly<Record<PlaceRoute, Readonly<Record<string, number>>>>;
+
+export class PlaceAnswers {
+  readonly #counts: Readonly<Record<PlaceRoute, Map<string, number>>> = {
+    join: new Map(),
+    poll: new Map(),
+    listen: new Map(),
+    leave: new Map(),
+  };
+
+  /** @param outcome the state of the place, or the code of the answer */
+  answered(route: PlaceRoute, outcome: string): void {
+    const counts = this.#counts[route];
+    counts.set(outcome, (counts.get(outcome) ?? 0) + 1);
+  }
+
+  data(): PlaceAnswerCounts {
+    const { join, poll, listen, leave } = this.#counts;
+    const of = (counts: ReadonlyMap<string, number>) => Object.fromEntries(counts);
+    return { join: of(join), poll: of(poll), listen: of(listen), leave: of(leave) };
+  }
+}
+
 function histogram(bounds: number): HistogramData {
   return { buckets: new Array<number>(bounds + 1).fill(0), sum: 0 };
 }

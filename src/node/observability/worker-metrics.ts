@@ -11,7 +11,7 @@ export interface Metric {
   readonly help: string;
   readonly type: 'counter' | 'gauge' | 'histogram';
   /** How the values of all workers become one. */
-  readonly aggregator: 'sum';
+  readonly aggregator: 'sum' | 'max';
   readonly values: readonly Value[];
 }
 
@@ -25,6 +25,8 @@ type Define = (name: string, help: string, values: number | readonly Value[]) =>
 
 const counter: Define = (name, help, values) => metric('counter', name, help, valuesOf(values));
 const gauge: Define = (name, help, values) => metric('gauge', name, help, valuesOf(values));
+/** Of what several workers read in the same place, the greatest value. */
+const greatest: Define = (name, help, values) => ({ ...gauge(name, help, values), aggregator: 'max' });
 
 export function workerJson(worker: WorkerMetrics): object[] {
   const { requests, refills, connections, listeners, heapBytes, limits, tokens, spans } = worker;
@@ -54,6 +56,7 @@ export function workerJson(worker: WorkerMetrics): object[] {
       'Requests for purchase tokens by outcome',
       byLabel('outcome', tokens),
     ),
+    ...placesJson(worker.places),
     gauge('stockade_connections', "Open connections to the buyers' port", connections.open),
     counter(
       'stockade_connections_refused_total',
@@ -82,6 +85,31 @@ export function workerJson(worker: WorkerMetrics): object[] {
       'stockade_commit_waiters',
       'Purchases whose units are taken and which wait for the commit in Postgres',
       bySale('waiting'),
+    ),
+  ];
+}
+
+function placesJson({ answers, queues }: WorkerMetrics['places']): Metric[] {
+  const shown = queues.slice(-MAX_LABELLED_SALES);
+  const bySale = (of: (queue: (typeof queues)[number]) => number) =>
+    shown.map((queue) => ({ labels: { sale: queue.saleId }, value: of(queue) }));
+  return [
+    counter(
+      'stockade_queue_requests_total',
+      'Requests for places of queues, by route and outcome',
+      Object.entries(answers).flatMap(([route, counts]) =>
+        Object.entries(counts).map(([outcome, value]) => ({ labels: { route, outcome }, value })),
+      ),
+    ),
+    greatest(
+      'stockade_queue_waiting',
+      'Places behind the head of a queue that somebody asks for: no more than these wait',
+      bySale(({ behindHead }) => behindHead),
+    ),
+    greatest(
+      'stockade_queue_silent_seconds',
+      'For how long this node has seen no new report of the head on a queue that somebody asks for',
+      bySale(({ silentMs }) => silentMs / 1_000),
     ),
   ];
 }

@@ -12,7 +12,7 @@ import { READING_MS } from '../../http/public/live-sales.ts';
 import type { PublicHost } from '../../http/public/public-server.ts';
 import type { PublicSale } from '../../http/public/sale-reads.ts';
 import { Cors } from '../../http/server/cors.ts';
-import type { RequestStats } from '../../http/server/request-stats.ts';
+import type { PlaceAnswers, RequestStats } from '../../http/server/request-stats.ts';
 import { Bulkhead } from '../../lib/bulkhead.ts';
 import { withTimeout } from '../../lib/with-timeout.ts';
 import { readOrder } from '../../orders/order-reader.ts';
@@ -40,12 +40,13 @@ export interface PublicHostParts {
   readonly admission: Admission;
   readonly stats: RequestStats;
   readonly tokenCounts: TokenCounts;
+  readonly placeAnswers: PlaceAnswers;
   readonly traces: Traces | undefined;
   readonly queueWork: QueueWork;
 }
 
 export function publicHost(parts: PublicHostParts): PublicHost {
-  const { settings, db, log, engine, admission, stats, tokenCounts, queueWork } = parts;
+  const { settings, db, log, engine, admission, stats, tokenCounts, placeAnswers, queueWork } = parts;
   const { limits, tokens, challenge } = admission;
   const keys = settings.admission.tokens;
   const olderNodes = new OlderNodes(db);
@@ -74,6 +75,7 @@ export function publicHost(parts: PublicHostParts): PublicHost {
     knownRecord: (saleId) => engine.knownRecord(saleId),
     readRecord: async (saleId) => (await engine.view(saleId))?.record,
     tokenAnswered: (outcome) => tokenCounts.answered(outcome),
+    placeAnswered: (route, outcome) => placeAnswers.answered(route, outcome),
     answered: (outcome, ms) => stats.answered(outcome, ms),
     readSale: (saleId) => publicSale(parts, saleId),
     readDeadlineMs: settings.requestDeadlineMs,

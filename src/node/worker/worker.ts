@@ -11,12 +11,18 @@ import type { TakenOrder } from '../../engine/purchase/uncommitted-orders.ts';
 import { servePublic } from '../../http/public/public-server.ts';
 import type { RateLimitCounts } from '../../http/public/rate-limits.ts';
 import { type ConnectionCounts, Connections } from '../../http/server/connections.ts';
-import { RequestStats, type RequestStatsData } from '../../http/server/request-stats.ts';
+import {
+  type PlaceAnswerCounts,
+  PlaceAnswers,
+  RequestStats,
+  type RequestStatsData,
+} from '../../http/server/request-stats.ts';
 import type { ListenerCounts } from '../../http/streams/listeners.ts';
 import { monotonicMs } from '../../lib/monotonic.ts';
 import { withTimeout } from '../../lib/with-timeout.ts';
 import type { Database } from '../../postgres/database.ts';
 import { isLeased, type LeaseEnd } from '../../postgres/lease-end.ts';
+import type { WatchedQueue } from '../../queue/buyers/queue-watch.ts';
 import { NO_SPANS, type SpanCounts } from '../../traces/span-queue.ts';
 import { Traces } from '../../traces/traces.ts';
 import { chooseHttpServer } from '../process/http-server.ts';
@@ -56,6 +62,16 @@ export interface WorkerMetrics {
   /** The metrics of its thread, as prom-client exports them; missing if the worker runs in the main thread. */
   readonly thread?: readonly object[];
   readonly lanes: readonly { readonly saleId: string; readonly queued: number; readonly waiting: number }[];
+  readonly places: PlaceWork;
+}
+
+/** What a worker does for those who have places in queues. */
+export interface PlaceWork {
+  readonly answers: PlaceAnswerCounts;
+  /** Open streams of places. */
+  readonly listeners: number;
+  /** The queues that somebody asks for now. */
+  readonly queues: readonly WatchedQueue[];
 }
 
 export interface RunningWorker {
@@ -80,6 +96,7 @@ export async function startWorker(parts: WorkerParts): Promise<RunningWorker> {
   const { settings, backend, db, log } = parts;
   const stats = new RequestStats();
   const tokenCounts = new TokenCounts();
+  const placeAnswers = new PlaceAnswers();
   const admission = await openAdmission(settings.admission, (error) =>
     log.error({ err: error }, 'the challenge failed, so a buyer got no purchase token'),
   );
@@ -99,7 +116,8 @@ export async function startWorker(parts: WorkerParts): Promise<RunningWorker> {
     ...{ backend, db, requestDeadlineMs: settings.requestDeadlineMs },
     fault: (error) => log.error({ err: error }, 'work on a queue failed'),
   });
-  const host = publicHost({ ...parts, engine, admission, stats, tokenCounts, traces, queueWork });
+  const counts = { stats, tokenCounts, placeAnswers };
+  const host = publicHost({ ...parts, ...counts, engine, admission, traces, queueWork });
   const listener = await servePublic(host, server.open, settings, connections);
   return {
     number: settings.worker,
@@ -118,6 +136,11 @@ export async function startWorker(parts: WorkerParts): Promise<RunningWorker> {
         tokens: tokenCounts.data(),
         refills,
         lanes: [...engine.laneDepths()],
+        places: {
+          answers: placeAnswers.data(),
+          listeners: listener.placeListeners(),
+          queues: queueWork.queue.watched(),
+        },
         connections: connections.counts(),
         listeners,
         spans: traces?.counts ?? NO_SPANS,

@@ -19,7 +19,7 @@ import { markAbsent } from '../presence.ts';
 import { type Given, PlaceLanes } from './place-lanes.ts';
 import { PlaceReads } from './place-reads.ts';
 import { type ToldPlace, toldClosed, toldEnd } from './place-view.ts';
-import { MAX_AGE_MS, QueueWatch } from './queue-watch.ts';
+import { MAX_AGE_MS, QueueWatch, type WatchedQueue } from './queue-watch.ts';
 
 /** Each costs one or two short reads a second. */
 const MAX_WATCHED = 200;
@@ -146,6 +146,11 @@ export class BuyersQueue {
     const { db, guarded } = this.#parts;
     const [named] = number === undefined ? [] : await guarded(() => readPlaces(db, record.sale.id, [number]));
     return named?.buyerId === buyerId ? this.#tell(record, named) : this.look(record, buyerId, undefined);
+  }
+
+  /** The queues that somebody asks for, without those that could not be read lately. */
+  watched(): WatchedQueue[] {
+    return [...this.#watched.values()].flatMap(({ watch }) => watch.watched ?? []);
   }
 
   /** Calls under way may end later: they fail then. */

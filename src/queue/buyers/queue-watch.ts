@@ -48,6 +48,15 @@ export interface QueueWatchParts {
   readonly forgotten: () => void;
 }
 
+/** A queue for the operators. */
+export interface WatchedQueue {
+  readonly saleId: string;
+  /** Places behind the head: no more than these wait. */
+  readonly behindHead: number;
+  /** For how long no new report of the head was seen. */
+  readonly silentMs: number;
+}
+
 interface Picture {
   /** Before the read, by a clock that is never set back. */
   readonly readAtMs: number;
@@ -68,6 +77,8 @@ export class QueueWatch {
   /** The same of those whose marks are being written, or could not be written. */
   #unwritten = new Map<number, number>();
   #picture: Picture | undefined;
+  /** When the newest report of the head was seen first. Postgres' clock may be another one than that of this machine. */
+  #reportedAt = monotonicMs();
   /** The order of the draw with this hash, perhaps under way. The sale may be deleted and made again. */
   #drawn: { readonly entriesHash: string; readonly line: Promise<DrawnLine> } | undefined;
   #first: Promise<void> | undefined;
@@ -91,6 +102,14 @@ export class QueueWatch {
   /** Whether there is something to tell that is not too old. */
   get isReady(): boolean {
     return this.#picture !== undefined && monotonicMs() - this.#picture.readAtMs <= MAX_AGE_MS;
+  }
+
+  /** `undefined`: nothing was read lately. */
+  get watched(): WatchedQueue | undefined {
+    if (!this.isReady) return undefined;
+    const { saleId, lastNumber, head } = this.#picture!.state;
+    const silentMs = monotonicMs() - this.#reportedAt;
+    return { saleId, behindHead: Math.max(0, lastNumber - head), silentMs };
   }
 
   /** Resolves when there is something to tell. @throws the database's error; StockadeError if all that was read is too old */
@@ -217,7 +236,9 @@ export class QueueWatch {
     this.#rate.note(monotonicMs(), state.offersMade, isMoving(state, this.record));
     const picture = { readAtMs, state, line, ahead: await this.#peopleAhead(state, line) };
     // A read that was late may end after the next one.
-    if (!this.#picture || this.#picture.readAtMs < readAtMs) this.#picture = picture;
+    if (this.#picture && this.#picture.readAtMs >= readAtMs) return;
+    if (this.#picture?.state.report !== state.report) this.#reportedAt = readAtMs;
+    this.#picture = picture;
   }
 
   async #lineOf({ saleId, draw }: QueueState): Promise<Line | undefined> {

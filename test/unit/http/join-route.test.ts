@@ -15,10 +15,12 @@ const record = (part: object, state = 'open') =>
 /** @param since the record that the node knows after Postgres has given no place */
 async function answerTo(since: SaleRecord): Promise<Record<string, unknown>> {
   let known: SaleRecord | undefined = record({});
+  const counted: unknown[] = [];
   const host = {
     authenticate: () => ({ buyerId: 'ann' }),
     knownRecord: () => known,
     readDeadlineMs: 1_000,
+    placeAnswered: (...answer: unknown[]) => counted.push(answer),
     queue: {
       async join() {
         known = since;
@@ -31,7 +33,9 @@ async function answerTo(since: SaleRecord): Promise<Record<string, unknown>> {
     const readBody = (_: unknown, read: (body: { text: string }) => unknown) => void read({ text: '' });
     void joinRoute(host as never)({ reply, readBody } as never, request as never);
   });
-  return JSON.parse(body);
+  const told = JSON.parse(body);
+  expect(counted).toEqual([['join', told.code]]);
+  return told;
 }
 
 test.each([

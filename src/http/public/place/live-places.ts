@@ -65,6 +65,13 @@ export class LivePlaces {
     this.#listeners = listeners;
   }
 
+  /** How many listen. */
+  get open(): number {
+    let open = 0;
+    for (const sale of this.#sales.values()) open += sale.size;
+    return open;
+  }
+
   /** Whether one more may listen. If not, the request counts as refused. */
   admits(address: ListenerAddress): boolean {
     return this.#listeners.admits(address);
@@ -124,6 +131,10 @@ class LivePlacesOfSale {
       failed: (error) => this.#failed(error),
     });
     this.#rounds.start();
+  }
+
+  get size(): number {
+    return this.#told.size;
   }
 
   add(told: Told): void {

@@ -25,7 +25,7 @@ export function placeReply(
   placeToken?: string,
 ): Reply {
   const json = placeJson(signers, holder, place, placeToken, place.salt);
-  return { status: 200, head: HEAD, body: JSON.stringify(json) };
+  return { status: 200, head: HEAD, body: JSON.stringify(json), outcome: place.state };
 }
 
 /**

@@ -21,6 +21,7 @@ import { pathIdOf } from '../../server/http-request.ts';
 import { parseObject, unknownField } from '../../server/json-object.ts';
 import { problem } from '../../server/replies/problem.ts';
 import type { PushedReply, Reply } from '../../server/replies/reply.ts';
+import type { PlaceRoute } from '../../server/request-stats.ts';
 import { type ListenerAddress, noRoomFor } from '../../streams/listeners.ts';
 import { type Holder, type PlaceSigners, placeReply } from './place-reply.ts';
 
@@ -35,6 +36,8 @@ export interface PlaceHost extends Observer {
   readRecord(saleId: string): Promise<SaleRecord | undefined>;
   /** A request is answered within this time after all of it has arrived. */
   readonly readDeadlineMs: number;
+  /** Called for each answer. @param outcome the state of the place, or the code of the answer */
+  placeAnswered(route: PlaceRoute, outcome: string): void;
 }
 
 /** Streams of places (live-places.ts), as the route needs them. */
@@ -63,13 +66,18 @@ export function joinRoute(host: PlaceHost): Handler {
     const token = request.getHeader('purchase-token');
     const identity = host.authenticate(request);
     exchange.readBody(request, async (body) => {
-      if ('refused' in body) return exchange.reply(body.refused);
+      if ('refused' in body) return answer(host, exchange, 'join', body.refused);
       const who = await identity;
-      if (!('buyerId' in who)) return exchange.reply(refusal(who).reply);
+      if (!('buyerId' in who)) return answer(host, exchange, 'join', refusal(who).reply);
       const asked = { saleId, buyerId: who.buyerId, token, body: body.text };
-      exchange.reply(await join(host, asked));
+      answer(host, exchange, 'join', await join(host, asked));
     });
   };
+}
+
+function answer(host: PlaceHost, exchange: Exchange, route: PlaceRoute, reply: Reply): void {
+  exchange.reply(reply);
+  host.placeAnswered(route, reply.outcome!);
 }
 
 const NOT_THEIRS = problem('invalid_request', {
@@ -98,13 +106,13 @@ function show(
   who: Identity,
   { saleId, token }: { readonly saleId: string; readonly token: string },
 ): void | Promise<void> {
-  if (!('buyerId' in who)) return exchange.reply(refusal(who).reply);
+  if (!('buyerId' in who)) return answer(host, exchange, 'poll', refusal(who).reply);
   const holder = { saleId, buyerId: who.buyerId };
   const known = tokenPlace(host, holder, token);
   const record = known && host.knownRecord(saleId);
   const place = record && host.queue.lookInMemory(record, known);
   if (!place) return lookUp(host, exchange, holder, known);
-  exchange.reply(placeReply(host.queueSigners, holder, place, known.token));
+  answer(host, exchange, 'poll', placeReply(host.queueSigners, holder, place, known.token));
 }
 
 async function lookUp(
@@ -114,7 +122,7 @@ async function lookUp(
   known: TokenPlace | undefined,
 ): Promise<void> {
   const found = await looked(host, holder, known);
-  exchange.reply('head' in found ? found : placeReply(host.queueSigners, holder, found));
+  answer(host, exchange, 'poll', 'head' in found ? found : placeReply(host.queueSigners, holder, found));
 }
 
 function tokenPlace({ queueSigners }: PlaceHost, holder: Holder, token: string) {
@@ -132,12 +140,13 @@ export function placeEventsRoute(
     const token = request.getHeader('place-token');
     const address = addressOf?.(exchange, request);
     const who = await host.authenticate(request);
-    if (!('buyerId' in who)) return exchange.reply(refusal(who).reply);
+    if (!('buyerId' in who)) return answer(host, exchange, 'listen', refusal(who).reply);
     const holder = { saleId, buyerId: who.buyerId };
     const found = await looked(host, holder, tokenPlace(host, holder, token));
-    if ('head' in found) exchange.reply(found);
-    else if (!live.admits(address)) exchange.reply(CROWDED);
-    else exchange.replyPushed(live.listen(holder, found, address));
+    if ('head' in found) return answer(host, exchange, 'listen', found);
+    if (!live.admits(address)) return answer(host, exchange, 'listen', CROWDED);
+    exchange.replyPushed(live.listen(holder, found, address));
+    host.placeAnswered('listen', found.state);
   };
 }
 
@@ -150,10 +159,11 @@ export function leaveRoute(host: PlaceHost): Handler {
     const saleId = pathIdOf(request);
     const token = request.getHeader('place-token');
     const who = await host.authenticate(request);
-    if (!('buyerId' in who)) return exchange.reply(refusal(who).reply);
+    if (!('buyerId' in who)) return answer(host, exchange, 'leave', refusal(who).reply);
     const holder = { saleId, buyerId: who.buyerId };
     const named = tokenPlace(host, holder, token);
-    exchange.reply(token !== '' && !named ? NOT_THEIRS : await left(host, holder, named?.number));
+    const isWrong = token !== '' && !named;
+    answer(host, exchange, 'leave', isWrong ? NOT_THEIRS : await left(host, holder, named?.number));
   };
 }
 

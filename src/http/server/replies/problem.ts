@@ -21,5 +21,5 @@ export function problem(
     ...(retryAfterS !== undefined && { 'retry-after': String(retryAfterS) }),
     ...headers,
   });
-  return { status, head, body: JSON.stringify(body) };
+  return { status, head, body: JSON.stringify(body), outcome: code };
 }

@@ -22,6 +22,8 @@ export interface Reply {
   readonly bytes?: Uint8Array;
   /** A `204` or `304`: it has neither a body nor a length. */
   readonly isBodiless?: boolean;
+  /** What it counts as: the code of a problem, or the state of a place. */
+  readonly outcome?: string;
 }
 
 /** For a reply that is sent many times: encodes its body once. */
