@@ -37,7 +37,7 @@ export async function limitReachedBy(
      FROM sales s CROSS JOIN unnest(?::text[], ?::integer[]) AS n (buyer, quantity)
      CROSS JOIN LATERAL (SELECT sum(h.quantity) AS units, (array_agg(h.order_id ORDER BY h.order_id DESC))[:${MAX_TOLD_ORDERS}] AS order_ids
        FROM (${liveOrdersOf('s.id', 'n.buyer')}) AS h) AS held
-     WHERE s.id = ? AND held.units + n.quantity > s.per_buyer_limit`,
+     WHERE s.id = ? AND s.live_orders IS DISTINCT FROM 0 AND held.units + n.quantity > s.per_buyer_limit`,
     [texts(wishes.map(({ buyerId }) => buyerId)), numbers(wishes.map(({ quantity }) => quantity)), saleId],
   );
   return new Map(
