@@ -15,6 +15,7 @@ import { freshDatabase, freshPrefix, redisUrl, until } from '../support/fixtures
 import { startTestNode, type TestNode } from '../support/nodes/node.ts';
 import { SyncProgram } from '../support/nodes/sync-program.ts';
 import { PrometheusServer } from '../support/servers/prometheus-server.ts';
+import { QUEUE } from '../support/shop/queue.ts';
 import { alerts, boardQueries, metricsIn, valuesOf } from '../support/watching/queries.ts';
 
 const DEPLOY = fileURLToPath(new URL('../../deploy/prometheus', import.meta.url));
@@ -183,6 +184,7 @@ describe('in a Prometheus that scrapes a node and a sync', () => {
   let node: TestNode;
   let sync: SyncProgram;
   let prometheus: PrometheusServer;
+  const listening = new AbortController();
 
   beforeAll(async () => {
     const stores = { redisUrl: redisUrl(), databaseUrl: await freshDatabase(), keyPrefix: freshPrefix() };
@@ -198,6 +200,12 @@ describe('in a Prometheus that scrapes a node and a sync', () => {
       expect((await node.buy('tickets', `hasty-${i}`, { prefer: 'respond-async' })).status).toBe(202);
     }
     const buyer = { 'x-buyer-id': 'buyer-0' };
+    // A buyer who listens all the time.
+    await node.ops.create({ id: 'queued', stock: 1, ...QUEUE }, BY.actor);
+    await node.request('/v1/sales/queued/place', { method: 'POST', headers: buyer });
+    await fetch(`${node.publicUrl}/v1/sales/queued/place/events`, {
+      ...{ headers: buyer, signal: listening.signal },
+    });
     await node.request('/v1/sales/tickets/tokens', { method: 'POST', headers: buyer });
     const scrapes = 'min(count_over_time(up[1m])) >= 4 and count(up == 1) == 2';
     await until(async () => (await prometheus.query(scrapes)).length > 0, {
@@ -207,6 +215,7 @@ describe('in a Prometheus that scrapes a node and a sync', () => {
     await until(async () => (await prometheus.query(seen)).length > 0, { what: 'the purchases are seen' });
   });
   afterAll(async () => {
+    listening.abort();
     await prometheus?.[Symbol.asyncDispose]();
     await sync?.[Symbol.asyncDispose]();
     await node?.[Symbol.asyncDispose]();

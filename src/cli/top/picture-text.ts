@@ -6,9 +6,9 @@ import type {
   Sampled,
   ShownSale,
 } from '../../operations/console/console-operations.ts';
+import { isInOffers, unitsOf } from '../../operations/sale-list.ts';
 import { bar } from '../terminal/fit.ts';
 import { columns, number, plural, visible } from '../terminal/output.ts';
-import { unitsOf } from './sold-rates.ts';
 
 const BAR_WIDTH = 12;
 /** Longer ids are cut, so that the figures of all sales fit into 80 columns. */
@@ -60,7 +60,7 @@ function saleLines(
 function nodeLines({ value, problem }: Sampled<NodePicture>, isLow: boolean): string[] {
   if (value === undefined)
     return [labelled('node', problem === undefined ? 'reading …' : `can't be read now: ${problem}`)];
-  const { perSecond, connections, queued, waiting, sync, deadLetters = 0, notReady } = value;
+  const { perSecond, queue, connections, queued, waiting, sync, deadLetters = 0, notReady } = value;
   const rates =
     perSecond === undefined
       ? 'rates are known in a second'
@@ -69,6 +69,7 @@ function nodeLines({ value, problem }: Sampled<NodePicture>, isLow: boolean): st
     ...(notReady === undefined ? [] : [labelled('NOT READY', notReady)]),
     ...(problem === undefined ? [] : [labelled('old', `the node can't be read now: ${problem}`)]),
     labelled('node', rates),
+    ...(queue === undefined ? [] : [labelled('queue', queueText(queue))]),
     ...(isLow
       ? []
       : [
@@ -85,6 +86,14 @@ function nodeLines({ value, problem }: Sampled<NodePicture>, isLow: boolean): st
     ),
     ...(deadLetters === 0 ? [] : [labelled('events', plural(deadLetters, 'dead letter'))]),
   ];
+}
+
+function queueText({ perSecond, streams }: NonNullable<NodePicture['queue']>): string {
+  const rates =
+    perSecond === undefined
+      ? 'rates are known in a second'
+      : `${rate(perSecond.joins)} joins/s, ${rate(perSecond.polls)} polls/s, ${rate(perSecond.failures)} not served/s`;
+  return `${rates}, ${plural(streams, 'stream')}`;
 }
 
 function totalsLines({ totals: { value, ageMs = 0, problem } }: ConsolePicture): string[] {
@@ -111,14 +120,19 @@ function processLines({ process, version, others }: ConsolePicture): string[] {
 }
 
 function saleTable(sales: readonly ShownSale[], rates: ReadonlyMap<string, number>): string {
+  const isQueued = sales.some(
+    ({ behindHead, offeredUnits }) => behindHead !== undefined || offeredUnits !== undefined,
+  );
   const rows = sales.map((sale) => {
     const { id, remaining, committedOrders, committedUnits, title } = sale;
+    const { behindHead, offeredUnits } = sale;
     const units = unitsOf(sale);
     return [
       id.length > MAX_ID_WIDTH ? `${id.slice(0, MAX_ID_WIDTH - 1)}…` : id,
       stateOf(sale),
       remaining === undefined ? '-' : number(remaining),
       number(units),
+      ...(isQueued ? [behindHead, offeredUnits].map((n) => (n === undefined ? '-' : number(n))) : []),
       rates.has(id) ? rate(rates.get(id)!) : '-',
       number(committedOrders),
       remaining === undefined ? '-' : number(units - remaining - committedUnits),
@@ -127,8 +141,11 @@ function saleTable(sales: readonly ShownSale[], rates: ReadonlyMap<string, numbe
     ];
   });
   return columns(rows, {
-    head: ['sale', 'state', 'left', 'of', 'sold/s', 'orders', 'not in Pg', '', 'title'],
-    align: ['left', 'left', 'right', 'right', 'right', 'right', 'right', 'left', 'left'],
+    head: [
+      ...['sale', 'state', 'left', 'of', ...(isQueued ? ['waiting', 'offered'] : [])],
+      ...['sold/s', 'orders', 'not in Pg', '', 'title'],
+    ],
+    align: ['left', 'left', ...Array<'right'>(isQueued ? 7 : 5).fill('right'), 'left', 'left'],
   });
 }
 
@@ -148,12 +165,14 @@ function footOf(
 }
 
 /** As the console says it. */
-function stateOf({ archivedAt, state, remaining, startsAt, endsAt }: ShownSale, nowMs = Date.now()): string {
+function stateOf(sale: ShownSale, nowMs = Date.now()): string {
+  const { archivedAt, state, remaining, startsAt, endsAt } = sale;
   if (archivedAt !== undefined) return 'archived';
   if (state !== 'open') return state;
   if (remaining === undefined) return 'rebuilding';
   if (Date.parse(startsAt) > nowMs) return 'not started';
   if (endsAt !== undefined && Date.parse(endsAt) <= nowMs) return 'ended';
+  if (isInOffers(sale)) return 'in offers';
   return remaining === 0 ? 'sold out' : 'selling';
 }
 

@@ -1,5 +1,6 @@
 /** How fast each sale sells, from pictures in turn. The units are those of the whole shop, so the rates are too. */
-import type { ConsolePicture, ShownSale } from '../../operations/console/console-operations.ts';
+import type { ConsolePicture } from '../../operations/console/console-operations.ts';
+import { soldUnitsOf } from '../../operations/sale-list.ts';
 
 /** A rate is that of this time, or a bit more. */
 const WINDOW_MS = 5_000;
@@ -13,9 +14,6 @@ interface Seen {
   readonly atMs: number;
 }
 
-/** Units that the sale has had in all. */
-export const unitsOf = ({ stock, movedUnits }: ShownSale): number => stock + movedUnits;
-
 export class SoldRates {
   #seen = new Map<string, Seen[]>();
 
@@ -26,10 +24,11 @@ export class SoldRates {
     const atMs = Date.parse(at) - (list.ageMs ?? 0);
     const seen = new Map<string, Seen[]>();
     for (const sale of list.value.sales) {
-      if (sale.remaining === undefined) continue;
+      const sold = soldUnitsOf(sale);
+      if (sold === undefined) continue;
       const before = this.#seen.get(sale.id) ?? [];
       const isNow = before.length > 0 && atMs - before.at(-1)!.atMs < PAUSE_MS;
-      const all = [...(isNow ? before : []), { sold: unitsOf(sale) - sale.remaining, atMs }];
+      const all = [...(isNow ? before : []), { sold, atMs }];
       while (all.length > 2 && atMs - all[1]!.atMs >= WINDOW_MS) all.shift();
       seen.set(sale.id, all);
       const [first, last] = [all[0]!, all.at(-1)!];

@@ -6,7 +6,7 @@ import { withTimeout } from '../../lib/with-timeout.ts';
 import type {
   ConsolePicture,
   NodePicture,
-  PurchaseRates,
+  PlaceRates,
   SalePicture,
   ShownSale,
   ShownSales,
@@ -17,7 +17,7 @@ import type { SaleOperations } from '../../operations/sale-operations.ts';
 import type { Database } from '../../postgres/database.ts';
 import { readSaleTotals } from '../../sales/sale-totals.ts';
 import type { WorkerMetrics } from '../worker/worker.ts';
-import { countsByCode, purchaseRates } from './purchase-rates.ts';
+import { countsByCode, type PlaceCounts, placeCounts, placeRates, purchaseRates } from './purchase-rates.ts';
 
 /** Limit for each answer of the workers, the backend and Postgres. */
 const ANSWER_MS = 5_000;
@@ -45,7 +45,8 @@ export interface NodeSourceParts {
 
 export function nodeSources(parts: NodeSourceParts): NodeSources {
   const { db, backend, sales, registry, processes } = parts;
-  const meter = new RateMeter();
+  const purchases = new RateMeter(purchaseRates);
+  const places = new RateMeter(placeRates);
   return {
     processes,
     async node() {
@@ -57,7 +58,8 @@ export function nodeSources(parts: NodeSourceParts): NodeSources {
         syncLag(registry),
         gauge(registry, 'stockade_webhook_dead_letters'),
       ]);
-      return { perSecond: meter.rates(workers), ...loadOf(workers), sync, deadLetters, notReady };
+      const perSecond = purchases.rates(countsByCode(workers.map(({ requests }) => requests)));
+      return { perSecond, queue: queueOf(workers, places), ...loadOf(workers), sync, deadLetters, notReady };
     },
     totals: () => withTimeout(ANSWER_MS, readSaleTotals(db)),
     async list(query) {
@@ -84,16 +86,30 @@ export function nodeSources(parts: NodeSourceParts): NodeSources {
 }
 
 /** Tells rates from the counts of two pictures in turn. */
-class RateMeter {
-  #last: { readonly counts: ReadonlyMap<string, number>; readonly atMs: number } | undefined;
+class RateMeter<Counts, Rates> {
+  readonly #ratesOf: (before: Counts, now: Counts, seconds: number) => Rates;
+  #last: { readonly counts: Counts; readonly atMs: number } | undefined;
 
-  rates(workers: readonly WorkerMetrics[]): PurchaseRates | undefined {
+  constructor(ratesOf: (before: Counts, now: Counts, seconds: number) => Rates) {
+    this.#ratesOf = ratesOf;
+  }
+
+  rates(counts: Counts): Rates | undefined {
     const [last, atMs] = [this.#last, monotonicMs()];
-    const counts = countsByCode(workers.map(({ requests }) => requests));
     this.#last = { counts, atMs };
     if (!last || atMs === last.atMs || atMs - last.atMs > RATES_WITHIN_MS) return undefined;
-    return purchaseRates(last.counts, counts, (atMs - last.atMs) / 1_000);
+    return this.#ratesOf(last.counts, counts, (atMs - last.atMs) / 1_000);
   }
+}
+
+function queueOf(
+  workers: readonly WorkerMetrics[],
+  meter: RateMeter<PlaceCounts, PlaceRates>,
+): NodePicture['queue'] {
+  const counts = placeCounts(workers.map(({ places }) => places.answers));
+  const perSecond = meter.rates(counts);
+  if (counts.all === 0) return undefined;
+  return { perSecond, streams: workers.reduce((sum, { places }) => sum + places.listeners, 0) };
 }
 
 function loadOf(workers: readonly WorkerMetrics[]): Pick<NodePicture, 'connections' | 'queued' | 'waiting'> {
@@ -122,8 +138,10 @@ async function gauge(registry: Registry, name: string): Promise<number | undefin
 function shown(sale: SaleStatus): ShownSale {
   const { id, title, state, archivedAt, startsAt, endsAt, stock, movedUnits, segments, perBuyerLimit } = sale;
   const { remaining, generation, committedOrders, committedUnits, waitingErasures } = sale;
+  const { behindHead, offeredUnits } = sale;
   return {
     ...{ id, title, state, archivedAt, startsAt, endsAt, stock, movedUnits, segments, perBuyerLimit },
     ...{ remaining, generation, committedOrders, committedUnits, waitingErasures },
+    ...{ behindHead, offeredUnits },
   };
 }

@@ -1,5 +1,9 @@
-import type { RequestStatsData } from '../../http/server/request-stats.ts';
-import type { PurchaseRates } from '../../operations/console/console-operations.ts';
+import {
+  PLACE_ROUTES,
+  type PlaceAnswerCounts,
+  type RequestStatsData,
+} from '../../http/server/request-stats.ts';
+import type { PlaceRates, PurchaseRates } from '../../operations/console/console-operations.ts';
 
 const ORDERS = new Set(['committed', 'accepted']);
 /** The node or its stores are the reason, not the sale, the buyer or the request. */
@@ -33,4 +37,32 @@ export function purchaseRates(
     sums[ORDERS.has(code) ? 'orders' : FAILURES.has(code) ? 'failures' : 'refusals'] += rate;
   }
   return { ...sums, byCode };
+}
+
+/** Answers about places, since the workers started. */
+export interface PlaceCounts {
+  readonly joins: number;
+  readonly polls: number;
+  readonly failures: number;
+  /** Of every route. */
+  readonly all: number;
+}
+
+export function placeCounts(workers: readonly PlaceAnswerCounts[]): PlaceCounts {
+  const counts = { joins: 0, polls: 0, failures: 0, all: 0 };
+  for (const answers of workers)
+    for (const route of PLACE_ROUTES)
+      for (const [outcome, count] of Object.entries(answers[route])) {
+        counts.all += count;
+        if (route === 'join') counts.joins += count;
+        if (route === 'poll') counts.polls += count;
+        if (FAILURES.has(outcome)) counts.failures += count;
+      }
+  return counts;
+}
+
+/** @param seconds between the two counts, above 0 */
+export function placeRates(before: PlaceCounts, now: PlaceCounts, seconds: number): PlaceRates {
+  const rate = (of: keyof PlaceCounts) => Math.max(0, now[of] - before[of]) / seconds;
+  return { joins: rate('joins'), polls: rate('polls'), failures: rate('failures') };
 }

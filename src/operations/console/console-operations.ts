@@ -40,9 +40,27 @@ export interface PurchaseRates {
   readonly byCode: Readonly<Record<string, number>>;
 }
 
+/** Answers of this node to those who want or have a place in a queue, per second. */
+export interface PlaceRates {
+  readonly joins: number;
+  /** Buyers who asked how their places stand. */
+  readonly polls: number;
+  /** Not served because of the node or its stores, on every route of places. */
+  readonly failures: number;
+}
+
 export interface NodePicture {
   /** Missing in the first picture: a rate needs two readings. */
   readonly perSecond?: PurchaseRates | undefined;
+  /** Missing: nobody has asked this node for a place since it started. */
+  readonly queue?:
+    | {
+        /** Missing in the first picture. */
+        readonly perSecond?: PlaceRates | undefined;
+        /** Open streams that tell buyers how their places stand. */
+        readonly streams: number;
+      }
+    | undefined;
   /** Open connections to the buyers' port. */
   readonly connections: number;
   /** Purchases in the lanes. */
@@ -89,6 +107,8 @@ export type ShownSale = Pick<
   | 'committedOrders'
   | 'committedUnits'
   | 'waitingErasures'
+  | 'behindHead'
+  | 'offeredUnits'
 >;
 
 export interface ShownSales {

@@ -114,6 +114,31 @@ describe('a sale', () => {
     await shown('The next place, 1, wants 3 units. Free: 2 units, so it waits for more (fit wait).');
   });
 
+  test('whose units are all offered says that, how many wait, and how often buyers ask for their places', async () => {
+    const saleId = await makeSale(node, { stock: 2, ...QUEUE });
+    const path = `/v1/sales/${saleId}/place`;
+    for (const buyer of ['anna', 'bert', 'carl'])
+      await node.request(path, { method: 'POST', headers: { 'x-buyer-id': buyer } });
+    const offered = async () => (await node.ops.show(saleId)).offeredUnits === 2;
+    await until(offered, { what: 'two offers' });
+    await showSale(saleId);
+    await operator.page.locator('.head .state', { hasText: 'in offers' }).waitFor();
+    const stat = (label: string, value: string) =>
+      operator.page.locator('.stat', { hasText: label }).getByText(value, { exact: true }).waitFor();
+    await stat('In offers', '2');
+    await stat('Waiting, at most', '1');
+    await stat('Sold', '0');
+    await operator.page
+      .locator('.figure', { hasText: 'Queue, polls/s' })
+      .getByText(/joins\/s/)
+      .waitFor();
+    await operator.goTo('/sales');
+    const row = operator.page.getByRole('row').filter({ hasText: saleId });
+    await row.getByText('in offers', { exact: true }).waitFor();
+    await row.getByText('up to 1 wait').waitFor();
+    await row.getByText('0 of 2, 2 in offers').waitFor();
+  });
+
   test('without a queue says so, and how it gets one', async () => {
     const saleId = await makeSale(node);
     await showSale(saleId, 'queue');

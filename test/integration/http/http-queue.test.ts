@@ -8,6 +8,7 @@ import { type Database, openDatabase } from '../../../src/postgres/database.ts';
 import { givePlaces } from '../../../src/queue/places.ts';
 import { callCli } from '../../support/cli/cli.ts';
 import { until } from '../../support/fixtures.ts';
+import { metric } from '../../support/http/metrics.ts';
 import { startTestNode, type TestNode } from '../../support/nodes/node.ts';
 import { makeSale, redisAndPostgres } from '../../support/nodes/stores.ts';
 import { QUEUE } from '../../support/shop/queue.ts';
@@ -79,6 +80,35 @@ test('the queue and its places, and what operators do with the offers', async ()
     { detail: { to: { perMinute: 60 } } },
     { detail: { to: { offers: 'going on' } } },
   ]);
+});
+
+test('answers about places are counted, and how many may wait', async () => {
+  const id = await makeSale(node, { stock: 1, ...QUEUE });
+  const at = (buyer: string) => ({ headers: { 'x-buyer-id': buyer } });
+  const place = `/v1/sales/${id}/place`;
+  const count = (labels: string) => metric(node, `stockade_queue_requests_total{${labels}}`);
+  for (const buyer of ['anna', 'bert', 'carl']) await node.request(place, { method: 'POST', ...at(buyer) });
+  await until(async () => (await node.request(place, at('anna'))).body.state === 'offered', {
+    what: 'an offer',
+  });
+  expect(await node.request(place, at('dora'))).toMatchObject({ status: 404 });
+  expect(await node.request(place, { method: 'DELETE', ...at('dora') })).toMatchObject({ status: 404 });
+  expect(await count('route="join",outcome="waiting"')).toBeGreaterThanOrEqual(2);
+  expect(await count('route="poll",outcome="offered"')).toBe(1);
+  expect(await count('route="poll",outcome="no_place"')).toBe(1);
+  expect(await count('route="leave",outcome="no_place"')).toBe(1);
+  await until(async () => (await metric(node, `stockade_queue_waiting{sale="${id}"}`)) === 2, {
+    what: 'the head has told',
+  });
+  expect(await metric(node, `stockade_queue_silent_seconds{sale="${id}"}`)).toBeLessThan(5);
+  const end = new AbortController();
+  for await (const { node: figures } of node.ops.pictures({ limit: 0 }, end.signal)) {
+    const queue = figures.value?.queue;
+    if (queue?.perSecond === undefined) continue;
+    expect(queue).toEqual({ perSecond: { joins: 0, polls: 0, failures: 0 }, streams: 0 });
+    break;
+  }
+  end.abort();
 });
 
 describe('what is wrong is said', () => {

@@ -55,6 +55,26 @@ describe('a picture', () => {
     ]);
   });
 
+  test('has what the node does for those in queues, and how many wait and have offers', () => {
+    const queued = sale('tickets', {
+      remaining: 0,
+      committedUnits: 100,
+      behindHead: 1_200,
+      offeredUnits: 60,
+    });
+    const shown = picture([queued, sale('coupons')]);
+    const queue = { perSecond: { joins: 310.4, polls: 4_200, failures: 0 }, streams: 1 };
+    const lines = linesOf({ ...shown, node: { value: { ...shown.node.value!, queue } } });
+    expect(lines[2]).toBe('queue      310 joins/s, 4,200 polls/s, 0 not served/s, 1 stream');
+    expect(lines.slice(-3).map((line) => line.trimEnd())).toEqual([
+      'sale     state      left   of  waiting  offered  sold/s  orders  not in Pg                title',
+      'tickets  in offers     0  100    1,200       60       -      50          0  ············',
+      'coupons  selling      40  100        -        -       -      50          5  ████▊·······',
+    ]);
+    const first = linesOf({ ...shown, node: { value: { ...shown.node.value!, queue: { streams: 0 } } } });
+    expect(first[2]).toBe('queue      rates are known in a second, 0 streams');
+  });
+
   test('names other nodes, their versions and in which settings they differ', () => {
     const others = [
       { process: 'b:2', version: '1.0.0', differs: [] },
@@ -107,6 +127,13 @@ describe('a picture', () => {
     [{ remaining: undefined }, 'rebuilding'],
     [{ startsAt: '2100-01-01T00:00:00Z' }, 'not started'],
     [{ endsAt: '2021-01-01T00:00:00Z' }, 'ended'],
+    [{ remaining: 0, behindHead: 0, offeredUnits: 45, committedUnits: 100 }, 'in offers'],
+    [{ remaining: 0, behindHead: 0, offeredUnits: 0, committedUnits: 40 }, 'in offers'],
+    [{ remaining: 0, behindHead: 0, committedUnits: 100 }, 'in offers'],
+    [{ remaining: 0, offeredUnits: 1, committedUnits: 100 }, 'in offers'],
+    [{ remaining: 0, offeredUnits: 0, committedUnits: 40 }, 'sold out'],
+    [{ remaining: 0, behindHead: 9, offeredUnits: 0, committedUnits: 100 }, 'sold out'],
+    [{ remaining: 1, behindHead: 9, offeredUnits: 99, committedUnits: 99 }, 'selling'],
   ])('%o is %s', (changes, state) => {
     expect(linesOf(picture([sale('x', changes)])).at(-1)).toMatch(new RegExp(`^x +${state} `));
   });
@@ -147,6 +174,22 @@ test('units sold a second, over the last five seconds', () => {
   expect(at(3_600, 10)).toBeUndefined();
   expect(at(3_601, 9)).toBe(1);
   expect(rates.add({ at: 'now', list: undefined }).size).toBe(0);
+});
+
+test('units of offers are not sold', () => {
+  const rates = new SoldRates();
+  const at = (seconds: number, changes: Partial<ShownSale>) =>
+    rates
+      .add({
+        at: new Date(seconds * 1_000).toISOString(),
+        list: { value: { sales: [sale('x', { behindHead: 0, ...changes })] }, ageMs: 0 },
+      })
+      .get('x');
+  expect(at(0, { remaining: 100, committedUnits: 0, offeredUnits: 0 })).toBeUndefined();
+  expect(at(1, { remaining: 0, committedUnits: 60, offeredUnits: 60 })).toBe(0);
+  expect(at(2, { remaining: 0, committedUnits: 100, offeredUnits: 80 })).toBe(10);
+  // More offers than are counted.
+  expect(at(3, { remaining: 0, committedUnits: 100 })).toBeUndefined();
 });
 
 test('a lost connection is reported and made again; a first one that fails is an error', async () => {

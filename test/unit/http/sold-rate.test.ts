@@ -1,5 +1,7 @@
-/** What the console's page tells of the speed of a sale. */
+/** What the console's page tells of what is sold, and how fast. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+// @ts-expect-error The page is JavaScript.
+import { driftOf, soldOf, stateOf } from '../../../src/http/ops/console/format.js';
 // @ts-expect-error The page is JavaScript.
 import { SoldRate } from '../../../src/http/ops/console/sold-rate.js';
 
@@ -33,4 +35,20 @@ test('is not told of units that were read long ago', () => {
   run(rate, 0, 20);
   vi.advanceTimersByTime(60_000);
   expect(rate.add(19, 60_000)).toBeUndefined();
+});
+
+const SOLD_OUT = { state: 'open', startsAt: '2020-01-01T00:00:00Z', stock: 90, movedUnits: 10, remaining: 0 };
+
+test.each([
+  [{ committedUnits: 95 }, 'sold out', 100, 5],
+  [{ committedUnits: 100, behindHead: 7, offeredUnits: 60 }, 'in offers', 40, 0],
+  [{ committedUnits: 40, behindHead: 7, offeredUnits: 0 }, 'in offers', 40, 60],
+  [{ committedUnits: 100, behindHead: 7 }, 'in offers', undefined, 0],
+  [{ committedUnits: 100, behindHead: 7, offeredUnits: 0 }, 'sold out', 100, 0],
+  [{ committedUnits: 100, offeredUnits: 1 }, 'in offers', 99, 0],
+  [{ committedUnits: 100, offeredUnits: 60, remaining: undefined }, 'rebuilding', undefined, undefined],
+])('%o is %s, %s units are sold, %s are on their way', (more, text, sold, drift) => {
+  const sale = { ...SOLD_OUT, ...more };
+  expect(stateOf(sale)).toMatchObject({ text });
+  expect([soldOf(sale), driftOf(sale)]).toEqual([sold, drift]);
 });

@@ -3,7 +3,12 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { InvalidInput } from '../../../src/engine/errors.ts';
 import { ConsoleFeed } from '../../../src/node/console/console-feed.ts';
 import type { NodeSources } from '../../../src/node/console/node-sources.ts';
-import { countsByCode, purchaseRates } from '../../../src/node/console/purchase-rates.ts';
+import {
+  countsByCode,
+  placeCounts,
+  placeRates,
+  purchaseRates,
+} from '../../../src/node/console/purchase-rates.ts';
 import {
   type ConsolePicture,
   type ConsoleQuery,
@@ -196,4 +201,19 @@ describe('rates', () => {
       byCode: {},
     });
   });
+});
+
+test('rates of places are those of all workers, by what buyers did', () => {
+  const worker = (join: number, busy: number) => ({
+    join: { waiting: join, queue_full: 1 },
+    poll: { hopeless: 4, busy },
+    listen: { waiting: 2 },
+    leave: { unavailable: 1 },
+  });
+  const before = placeCounts([worker(1, 0), worker(0, 0)]);
+  expect(before).toEqual({ joins: 3, polls: 8, failures: 2, all: 17 });
+  const now = placeCounts([worker(11, 6), worker(0, 0)]);
+  expect(placeRates(before, now, 2)).toEqual({ joins: 5, polls: 3, failures: 3 });
+  // A worker that started again counts from zero.
+  expect(placeRates(now, before, 2)).toEqual({ joins: 0, polls: 0, failures: 0 });
 });

@@ -36,12 +36,13 @@ export class Figures {
   #orders = new Figure('Orders/s');
   #refusals = new Figure('Refusals/s');
   #failures = new Figure('Not served/s');
+  #queue = new Figure('Queue, polls/s');
   #lag = new Figure('Sync lag, orders');
   #problem = el('p', { class: 'refused' });
   #totals = el('p', { class: 'totals' });
 
   constructor(section) {
-    const row = [this.#purchases, this.#orders, this.#refusals, this.#failures, this.#lag];
+    const row = [this.#purchases, this.#orders, this.#refusals, this.#failures, this.#queue, this.#lag];
     section.replaceChildren(
       el('div', { class: 'row' }, ...row.map(({ element }) => element)),
       this.#totals,
@@ -50,7 +51,7 @@ export class Figures {
   }
 
   set({ node, totals, others }) {
-    const { perSecond, sync, connections, waiting, notReady } = node.value ?? {};
+    const { perSecond, queue, sync, connections, waiting, notReady } = node.value ?? {};
     const byCode = perSecond?.byCode ?? {};
     this.#purchases.set(
       rate(perSecond?.purchases),
@@ -69,6 +70,8 @@ export class Figures {
       perSecond?.failures,
       perSecond?.failures > 0,
     );
+    this.#queue.element.hidden = queue === undefined;
+    if (queue !== undefined) this.#setQueue(queue);
     this.#lag.set(
       number(sync?.lagOrders),
       sync === undefined ? 'This process runs no sync' : `${seconds(sync.lagSeconds)} behind`,
@@ -82,6 +85,17 @@ export class Figures {
       totals.problem === undefined ? '' : `The sales can’t be counted: ${totals.problem}.`,
     ];
     setText(this.#problem, problems.filter(Boolean).join(' '));
+  }
+
+  #setQueue({ perSecond, streams }) {
+    const failed = perSecond?.failures > 0;
+    const more = failed ? `${rate(perSecond.failures)} not served/s` : plural(streams, 'stream');
+    this.#queue.set(
+      rate(perSecond?.polls),
+      `${rate(perSecond?.joins)} joins/s, ${more}`,
+      perSecond?.polls,
+      failed,
+    );
   }
 }
 

@@ -17,14 +17,23 @@ export const seconds = (s) => (s < 1 ? `${Math.round(s * 1_000)} ms` : `${tenth.
 /** Units that the sale has had in all. */
 export const unitsOf = (sale) => sale.stock + sale.movedUnits;
 
-/** Units that the backend has sold, or Postgres if the sale is archived; `undefined` while segments are missing. */
-export const soldOf = (sale) => (sale.remaining === undefined ? undefined : unitsOf(sale) - sale.remaining);
+/** Units that buyers have bought, without offers: with a queue as Postgres counts them. `undefined`: it can't be told now. */
+export const soldOf = (sale) => {
+  if (sale.remaining === undefined) return undefined;
+  if (sale.offeredUnits !== undefined) return sale.committedUnits - sale.offeredUnits;
+  return sale.behindHead === undefined ? unitsOf(sale) - sale.remaining : undefined;
+};
 
 /** Sold in the backend less sold in Postgres; `undefined` while it can't be told. */
-export const driftOf = (sale) => {
-  const sold = soldOf(sale);
-  return sold === undefined ? undefined : sold - sale.committedUnits;
-};
+export const driftOf = (sale) =>
+  sale.remaining === undefined ? undefined : unitsOf(sale) - sale.remaining - sale.committedUnits;
+
+/** No unit is left, and yet some are not sold: they are offered, or their offers are on their way to Postgres. */
+const isInOffers = (sale) =>
+  sale.remaining === 0 &&
+  (sale.behindHead === undefined
+    ? sale.offeredUnits > 0
+    : sale.offeredUnits !== 0 || unitsOf(sale) > sale.committedUnits);
 
 export function driftText(drift) {
   if (drift === undefined) return 'The segments can’t be counted now.';
@@ -41,5 +50,6 @@ export function stateOf(sale, now = Date.now()) {
   if (sale.remaining === undefined) return { text: 'rebuilding', kind: 'warn' };
   if (Date.parse(sale.startsAt) > now) return { text: 'not started', kind: 'off' };
   if (sale.endsAt && Date.parse(sale.endsAt) <= now) return { text: 'ended', kind: 'off' };
+  if (isInOffers(sale)) return { text: 'in offers', kind: 'good' };
   return sale.remaining === 0 ? { text: 'sold out', kind: 'off' } : { text: 'selling', kind: 'good' };
 }

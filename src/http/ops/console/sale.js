@@ -149,6 +149,8 @@ function windowText({ startsAt, endsAt, perBuyerLimit }) {
 
 class Overview {
   #left = stat('Left');
+  #offered = stat('In offers');
+  #waiting = stat('Waiting, at most');
   #sold = stat('Sold');
   #rate = stat('Sold/s, all nodes');
   #orders = stat('Orders in Postgres');
@@ -164,7 +166,9 @@ class Overview {
     el(
       'div',
       { class: 'stats' },
-      ...[this.#left, this.#sold, this.#rate, this.#orders, this.#drift].map(({ element }) => element),
+      ...[this.#left, this.#offered, this.#waiting, this.#sold, this.#rate, this.#orders, this.#drift].map(
+        ({ element }) => element,
+      ),
     ),
     this.#bar.element,
     this.#driftText,
@@ -181,6 +185,11 @@ class Overview {
   set(sale, segments, ageMs) {
     const drift = driftOf(sale);
     this.#left.set(number(sale.remaining), `of ${number(unitsOf(sale))}`);
+    const { behindHead, offeredUnits } = sale;
+    this.#offered.element.hidden = behindHead === undefined && !offeredUnits;
+    this.#waiting.element.hidden = behindHead === undefined;
+    this.#offered.set(number(offeredUnits), 'units');
+    this.#waiting.set(number(behindHead), 'places');
     this.#sold.set(number(soldOf(sale)), 'units');
     this.#rate.set(rate(this.#soldRate.add(soldOf(sale), ageMs)), 'units');
     this.#orders.set(number(sale.committedOrders), plural(sale.committedUnits, 'unit'));

@@ -141,6 +141,7 @@ class Row {
   #title = el('a');
   #id = el('span', { class: 'id' });
   #state = el('span');
+  #waiting = el('span', { class: 'id' });
   #bar = new LeftBar();
   #left = el('span', { class: 'number' });
   #rate = el('td', { class: 'n wide' });
@@ -155,7 +156,7 @@ class Row {
       'tr',
       {},
       el('td', {}, this.#title, this.#id),
-      el('td', {}, this.#state),
+      el('td', {}, this.#state, this.#waiting),
       el('td', {}, this.#bar.element, this.#left),
       this.#rate,
       this.#orders,
@@ -170,7 +171,9 @@ class Row {
     setText(this.#state, text);
     setAttribute(this.#state, 'class', `state ${kind}`);
     this.#bar.set(sale.remaining, unitsOf(sale));
-    setText(this.#left, `${number(sale.remaining)} of ${number(unitsOf(sale))}`);
+    setText(this.#waiting, sale.behindHead ? `up to ${number(sale.behindHead)} wait` : '');
+    const offered = sale.offeredUnits ? `, ${number(sale.offeredUnits)} in offers` : '';
+    setText(this.#left, `${number(sale.remaining)} of ${number(unitsOf(sale))}${offered}`);
     setText(this.#rate, rate(this.#sold.add(soldOf(sale), ageMs)));
     setText(this.#orders, number(sale.committedOrders));
     setText(this.#drift, number(driftOf(sale)));
