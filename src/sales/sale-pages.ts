@@ -42,13 +42,13 @@ interface SummedRow extends RawSale {
 const BEHIND_HEAD = `CASE WHEN s.queue <> 'off' AND s.state <> 'closed' AND (s.ends_at IS NULL OR s.ends_at > now())
   THEN (SELECT greatest(0, q.last_number - q.head) FROM queues q WHERE q.sale_id = s.id) END`;
 /**
- * The offers stand in a short index. LATERAL with LIMIT looks up the order of each by its id: a join might read all orders, because
- * Postgres may have no statistics of the queue yet.
+ * The offers stand in a short index, and their orders are looked up by id. With a join Postgres may read all orders, or expect so much work
+ * that it compiles the statement.
  */
 const OFFERED = `CASE WHEN s.queue <> 'off' OR s.had_queue THEN (
-  SELECT CASE WHEN count(*) <= ${COUNTED_OPEN_OFFERS} THEN coalesce(sum(o.quantity), 0) END
-  FROM (SELECT p.order_id FROM places p WHERE p.sale_id = s.id AND p.state = 'offered' LIMIT ${COUNTED_OPEN_OFFERS + 1}) offers
-  CROSS JOIN LATERAL (SELECT quantity FROM orders WHERE order_id = offers.order_id LIMIT 1) o) END`;
+  SELECT CASE WHEN count(*) <= ${COUNTED_OPEN_OFFERS} THEN coalesce(sum(o.quantity), 0) END FROM orders o
+  WHERE o.order_id = ANY (ARRAY(SELECT p.order_id FROM places p
+    WHERE p.sale_id = s.id AND p.state = 'offered' LIMIT ${COUNTED_OPEN_OFFERS + 1}))) END`;
 const COLUMNS = `s.*, (extract(epoch FROM s.created_at) * 1000000)::bigint AS created,
   (SELECT coalesce(sum(m.units), 0) FROM stock_movements m WHERE m.sale_id = s.id) AS moved,
   (SELECT count(*) FROM erasures e WHERE e.sale_id = s.id) AS erasing,

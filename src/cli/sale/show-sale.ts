@@ -35,7 +35,7 @@ export function saleSheet(sale: SaleStatus, commitment?: string): string {
     ],
     ['committed', `${plural(sale.committedUnits, 'unit')} in ${plural(sale.committedOrders, 'order')}`],
     ['in offers', sale.offeredUnits ? `${number(sale.offeredUnits)} of these units` : undefined],
-    ['waiting', sale.behindHead === undefined ? undefined : `${number(sale.behindHead)} at most`],
+    ['waiting', sale.behindHead ? `${number(sale.behindHead)} at most` : undefined],
     ['to be erased', sale.waitingErasures ? plural(sale.waitingErasures, 'buyer') : undefined],
     ['limit per buyer', number(sale.perBuyerLimit)],
     ['purchase token', sale.requireToken ? 'required' : undefined],

@@ -137,6 +137,11 @@ describe('a sale', () => {
     await row.getByText('in offers', { exact: true }).waitFor();
     await row.getByText('up to 1 wait').waitFor();
     await row.getByText('0 of 2, 2 in offers').waitFor();
+    expect(await operator.violations()).toEqual([]);
+    await showSale(saleId);
+    const said = await operator.confirm('Top up', 'Add the units', { Units: '1' });
+    expect(said).toContain('The new ones are offered to those who wait.');
+    await operator.done();
   });
 
   test('without a queue says so, and how it gets one', async () => {
