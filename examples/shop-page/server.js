@@ -68,7 +68,7 @@ function cookieMac(jwtSecret, buyerId) {
 function session({ jwtSecret }, known) {
   const buyerId = known ?? randomUUID();
   return json(
-    { token: sessionToken(jwtSecret, buyerId), seconds: TOKEN_S, isNew: known === undefined },
+    { token: sessionToken(jwtSecret, buyerId), buyerId, seconds: TOKEN_S, isNew: known === undefined },
     {
       'set-cookie': `buyer=${buyerId}.${cookieMac(jwtSecret, buyerId)}; HttpOnly; SameSite=Strict; Path=/; Max-Age=31536000`,
     },

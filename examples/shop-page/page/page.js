@@ -25,10 +25,18 @@ const pending = {
 let sale;
 /** Whether the page hears nothing of the sale at the moment. */
 let isLost = false;
+/** Whether the shop answers nothing at all then. */
+let isOutOfReach = false;
 let nextRead;
 let isBuying = false;
 
 function showSale() {
+  if (isOutOfReach) {
+    say($('state'), 'Not reachable');
+    say($('stock'), 'The shop can’t be reached at the moment');
+    say($('window'), '');
+    return;
+  }
   if (!sale) return;
   const { title, state, remaining, soldOut, priceMinor, currency, queue } = sale;
   say($('title'), title || sale.id);
@@ -120,7 +128,7 @@ async function settled({ key, quantity }) {
 function tick() {
   tickOrders();
   tickQueue();
-  if (!sale) return;
+  if (!sale || isOutOfReach) return;
   const { state, startsAt, endsAt } = sale;
   const to = state === 'scheduled' ? startsAt : endsAt;
   const left = to === undefined ? 0 : Date.parse(to) - now();
@@ -129,21 +137,23 @@ function tick() {
   else say($('window'), left > 0 ? `Ends in ${duration(left)}` : '');
 }
 
-/** A node or gateway that has no room for another listener still answers reads. If it does not, the reading ends. */
+/** A node or gateway that has no room for another listener still answers reads. If it does not, the page says so. */
 async function readMeanwhile() {
-  const read = await client.sale(saleId);
-  if (!isLost || read.code !== 'found') return;
-  sale = read.sale;
+  const read = await client.sale(saleId).catch(console.warn);
+  if (!isLost) return;
+  isOutOfReach = read?.code !== 'found';
+  if (!isOutOfReach) sale = read.sale;
   showSale();
   clearTimeout(nextRead);
-  nextRead = setTimeout(() => isLost && readMeanwhile().catch(console.warn), READ_MS);
+  nextRead = setTimeout(() => isLost && readMeanwhile(), READ_MS);
 }
 
 async function follow() {
   for await (const update of client.followSale(saleId)) {
     if (update.code === 'found' && isLost) readOrders().catch(console.warn);
-    if (update.code === 'interrupted') readMeanwhile().catch(console.warn);
     isLost = update.code === 'interrupted';
+    if (isLost) void readMeanwhile();
+    else isOutOfReach = false;
     $('live').classList.toggle('is-live', update.code === 'found');
     if (update.code === 'found') {
       sale = update.sale;

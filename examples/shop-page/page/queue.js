@@ -6,6 +6,7 @@
  * `place` of the window.
  */
 import { admitted } from './admission.js';
+import { noteEntry, showDraw } from './draw.js';
 import { $, say, showOutcome } from './elements.js';
 import { readOrders } from './orders.js';
 import { OUTCOMES } from './outcomes.js';
@@ -170,6 +171,7 @@ function forgetPlace() {
 function show(told) {
   const isOther = place?.state !== told.state;
   [place, lostAt] = [told, undefined];
+  noteEntry(place);
   kept.set(place.placeToken, Math.max(kept.get()?.from ?? 0, place.ahead ?? 0));
   // A buyer who was about to leave the queue must not give back an offer with that click.
   if (isOther) $('sure').close();
@@ -186,6 +188,7 @@ function showPlace() {
     showActions(words);
     speak(words);
   }
+  showDraw(sale, place);
   showTitle();
   dispatchEvent(new Event('place'));
 }
@@ -201,8 +204,10 @@ function showWords({ tone, title, figure, what, text, hint }) {
   $('queue-figure').hidden = figure === undefined;
   say($('queue-number'), typeof figure === 'number' ? figure.toLocaleString() : (figure ?? ''));
   say($('queue-what'), what ?? '');
-  say($('queue-text'), text);
-  say($('queue-hint'), hint ?? '');
+  // What was advice is out of date when nobody can say how the place stands. An offer stands all the same.
+  const isOld = isLost() && place.state !== 'offered';
+  say($('queue-text'), isOld ? '' : text);
+  say($('queue-hint'), isOld ? '' : (hint ?? ''));
   $('queue-lost').hidden = !isLost();
 }
 
@@ -229,7 +234,8 @@ function showActions({ waits }) {
 /** The buyer often looks at another tab, and sees only the title of this one. */
 function showTitle() {
   const name = sale?.title || saleId;
-  if (place?.state === 'offered') document.title = `Your turn! ${name}`;
+  if (isLost()) document.title = name;
+  else if (place?.state === 'offered') document.title = `Your turn! ${name}`;
   else if (placeState() === 'moving' && place.ahead !== undefined)
     document.title = `(${place.ahead.toLocaleString()}) ${name}`;
   else document.title = name;

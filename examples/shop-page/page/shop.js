@@ -13,6 +13,7 @@ let session;
 let opening;
 /** Whether the shop's server did not know this browser when the page was loaded. */
 let isNew;
+let buyer;
 let clockErrorMs = 0;
 
 async function authorization() {
@@ -31,6 +32,7 @@ async function openSession() {
   const answer = await fetch('session', { method: 'POST' });
   const { token, seconds, ...told } = await answer.json();
   isNew ??= told.isNew === true;
+  buyer = told.buyerId;
   const error = Date.now() - Date.parse(answer.headers.get('date'));
   clockErrorMs = Math.abs(error) > CLOCK_STEP_MS ? error : 0;
   session = { token, until: performance.now() + seconds * 1_000 - MARGIN_MS };
@@ -44,6 +46,9 @@ export async function wasNew() {
   await authorization().catch(console.warn);
   return isNew ?? false;
 }
+
+/** As the node knows the buyer; `undefined` before the first request in the buyer's name. */
+export const buyerId = () => buyer;
 
 /** The next request gets a new token. */
 export function forgetSession() {

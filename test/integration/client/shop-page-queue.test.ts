@@ -1,4 +1,5 @@
 /** The example of a shop's page in a browser, for a sale with a queue: from the lobby to the order, and how a place may end. */
+import { execFileSync } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
 import type { Browser, Route } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -11,6 +12,7 @@ import { problem } from '../../../src/http/server/replies/problem.ts';
 import { kindOf } from '../../../src/http/server/replies/problem-kinds.ts';
 import { ApiDescription } from '../../fuzz/description.ts';
 import { BY } from '../../support/author.ts';
+import { until } from '../../support/fixtures.ts';
 import { openBrowser, violationsOn } from '../../support/pages/console-browser.ts';
 import { ExampleShop, type ShopVisit } from '../../support/pages/shop-page.ts';
 import { isRelease } from '../../support/tier.ts';
@@ -128,6 +130,76 @@ test('the lobby, a place that stays over a reload, an offer that goes on, and th
   expect([...first.complaints, ...second.complaints]).toEqual([]);
 });
 
+/** The terms and values of the part about the draw, and the commands in it. */
+async function drawPart({ page }: ShopVisit) {
+  const facts = await page.evaluate<[string, string][]>(
+    "[...document.querySelectorAll('#draw-facts > div')].map((row) => [...row.children].map((part) => part.textContent))",
+  );
+  return {
+    facts: Object.fromEntries(facts),
+    commands: await page.locator('#draw-how code').allTextContents(),
+  };
+}
+
+test('a draw: its commitment, the buyer’s entry, and after it what proves that entry in the file', async () => {
+  const startsAt = new Date(Date.now() + HOUR_MS).toISOString();
+  const saleId = await sell({ stock: 1, queue: 'draw', startsAt });
+  await using first = await shop.visit(browser, saleId);
+  await using second = await shop.visit(browser, saleId, { width: 390 });
+  const { commitment } = (await shop.node.opsRequest(`/v1/sales/${saleId}/queue`)).body.draw;
+  await first.page.getByText('How the draw can be checked').click();
+  expect((await drawPart(first)).facts).toEqual({ Commitment: commitment });
+  await look(first, 'draw-without-place');
+  for (const visit of [first, second]) {
+    await visit.buy();
+    await visit.shows('#queue-title', 'You take part in the draw');
+  }
+  await second.page.getByText('How the draw can be checked').click();
+  const salt = expect.stringMatching(/^[0-9a-f]{32}$/);
+  const before = (await drawPart(second)).facts;
+  expect(before).toEqual({ Commitment: commitment, 'Your number': '2', 'Your salt': salt });
+  await look(second, 'draw-lobby');
+  await second.page.reload();
+  await second.page.getByText('How the draw can be checked').click();
+  await second.shows('#draw-how', 'This browser keeps both for you');
+  expect((await drawPart(second)).facts).toEqual(before);
+  await shop.node.ops.change(saleId, { action: 'window', startsAt: Date.now() - 1_000 }, BY);
+  await second.shows('#draw-facts', 'Seed');
+  await second.shows('#queue-title', /It is your turn|You are next|It may not be enough/);
+  const file = await fetch(`${shop.node.opsUrl}/v1/sales/${saleId}/queue/draw`, {
+    headers: { authorization: `Bearer ${shop.node.opsToken}` },
+  });
+  const [head, ...entries] = (await file.text())
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+  const own = entries.find(({ number }) => number === 2);
+  const { facts, commands } = await drawPart(second);
+  expect(facts).toEqual({
+    ...before,
+    Seed: head.seed,
+    Entries: '2',
+    'Hash of all entries': head.entriesHash,
+    ...(facts['Your place'] !== undefined && { 'Your place': String(own.rank) }),
+  });
+  const places = async () => {
+    const parts = await Promise.all([first, second].map(drawPart));
+    return parts.map((part) => part.facts['Your place']);
+  };
+  await until(async () => (await places()).includes('2'), { what: 'whoever has no offer is told its place' });
+  expect(commands[0]).toBe(`stockade queue check FILE --commitment ${commitment}`);
+  expect(execFileSync('sh', ['-c', commands[1]!]).toString()).toContain(own.digest);
+  await look(second, 'draw-drawn');
+  expect([...first.complaints, ...second.complaints]).toEqual([]);
+});
+
+test('a queue that is not drawn shows nothing about a draw', async () => {
+  await using visit = await shop.visit(browser, await sell());
+  await visit.buy();
+  await visit.shows('#queue-title', 'It is your turn');
+  expect(await visit.page.locator('#draw').isVisible()).toBe(false);
+});
+
 function offered(ms: number): Partial<Place> {
   const expiresAt = new Date(Date.now() + ms).toISOString();
   return { state: 'offered', quantity: 2, offer: { token: 'o', orderId: '1', quantity: 1, expiresAt } };
@@ -142,6 +214,26 @@ const ENDS: readonly [Partial<Place>, string][] = [
 
 // The test above has the page’s words for each refusal.
 if (isRelease) {
+  test('while the shop can’t be reached the page says so, and gives no advice about the place', async () => {
+    await using visit = await shop.visit(browser, await sell());
+    const told = await MadeUp.of(visit);
+    told.place = { state: 'hopeless', rank: 140, ahead: 20 };
+    await visit.buy();
+    // The stream that the page has listened to so far can't be cut.
+    await visit.page.reload();
+    await visit.shows('#queue-text', 'Stay if you want');
+    told.isCut = true;
+    await visit.shows('#state', 'Not reachable');
+    await visit.shows('#stock', 'The shop can’t be reached');
+    await visit.shows('#queue-lost', 'The connection is lost');
+    await visit.page.locator('#queue-text').waitFor({ state: 'hidden' });
+    await visit.page.locator('#queue-hint').waitFor({ state: 'hidden' });
+    await look(visit, 'out-of-reach');
+    told.isCut = false;
+    await visit.shows('#state', 'Open');
+    await visit.shows('#queue-text', 'Stay if you want');
+  });
+
   test('a place that shrinks, all ways in which it may end, and a connection that is lost', async () => {
     const saleId = await sell({ perBuyerLimit: 4 });
     await using visit = await shop.visit(browser, saleId, { width: 360 });
@@ -201,7 +293,18 @@ class MadeUp {
   static async of({ page }: ShopVisit): Promise<MadeUp> {
     const made = new MadeUp();
     await page.route(/\/place(\/events)?$/, (route: Route) => made.#answer(route));
+    await page.route(/\/v1\/sales\/[^/]+(\/events)?$/, (route: Route) => made.#answerOfSale(route));
     return made;
+  }
+
+  /** What the node says, in a stream that ends at once, so that it can be cut. */
+  async #answerOfSale(route: Route): Promise<void> {
+    if (this.isCut) return route.abort();
+    const url = route.request().url();
+    if (!url.endsWith('/events')) return route.fallback();
+    const answer = await route.fetch({ url: url.slice(0, -'/events'.length) });
+    const stream = `retry: 200\nevent: sale\ndata: ${await answer.text()}\n\n`;
+    return this.#send(route, 200, 'text/event-stream', stream);
   }
 
   #answer(route: Route): Promise<void> {

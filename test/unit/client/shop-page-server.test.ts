@@ -18,8 +18,10 @@ describe("the server of the example of a shop's page", () => {
     const { port } = shop.address() as AddressInfo;
     const headers = cookie === undefined ? {} : { cookie };
     const answer = await fetch(`http://127.0.0.1:${port}/session`, { method: 'POST', headers });
-    const { token, isNew } = (await answer.json()) as { token: string; isNew: boolean };
+    const told = (await answer.json()) as { token: string; buyerId: string; isNew: boolean };
+    const { token, buyerId, isNew } = told;
     const { sub } = JSON.parse(Buffer.from(token.split('.')[1]!, 'base64url').toString());
+    expect(buyerId).toBe(sub);
     return { buyer: sub as string, isNew, cookie: answer.headers.get('set-cookie')!.split(';')[0]! };
   };
 

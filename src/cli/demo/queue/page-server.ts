@@ -114,7 +114,7 @@ export class DemoPage {
     this.#buyers.add(buyer);
     const token = signBuyerToken({ secret: this.#secret }, buyer, TOKEN_S);
     return json(
-      { token, seconds: TOKEN_S, isNew: known === undefined },
+      { token, buyerId: buyer, seconds: TOKEN_S, isNew: known === undefined },
       { 'set-cookie': `stockade-demo=${buyer}; HttpOnly; SameSite=Strict; Path=/` },
     );
   }

@@ -188,10 +188,11 @@ describe('the page', () => {
     const { origin } = await opened();
     const session = await fetch(`${origin}/session`, { method: 'POST' });
     const cookie = session.headers.get('set-cookie')!.split(';')[0]!;
-    const { token } = (await session.json()) as { token: string };
+    const { token, buyerId } = (await session.json()) as { token: string; buyerId: string };
     const again = await fetch(`${origin}/session`, { method: 'POST', headers: { cookie } });
     const claims = (jwt: string) => JSON.parse(Buffer.from(jwt.split('.')[1]!, 'base64url').toString());
     expect(claims(((await again.json()) as { token: string }).token).sub).toBe(claims(token).sub);
+    expect(buyerId).toBe(claims(token).sub);
     expect((await fetch(`${origin}/orders/7/pay`, { method: 'POST', headers: { cookie } })).status).toBe(404);
   });
 });
