@@ -35,6 +35,14 @@ async function peopleAhead(page: Page): Promise<{ readonly title: string; readon
   return { title: title!, count: /ahead of you/.test(what!) ? Number(count) : Number.NaN };
 }
 
+/** The demo has ended: its page says so, and does not promise a place in a shop that is gone. */
+async function isGone({ page, complaints }: ShopVisit) {
+  await page.getByText('The demo has ended: its shop can’t be reached any more.').waitFor();
+  for (const part of ['#queue-actions', '#form', '#live'])
+    expect(await page.locator(part).isVisible()).toBe(false);
+  expect(complaints).toEqual([]);
+}
+
 test.each(['fifo', 'draw'])(
   '%s, without a terminal: nobody is overtaken, and no file is left',
   async (order) => {
@@ -79,11 +87,13 @@ test.runIf(hasTerminals)(
     await page.getByRole('button', { name: /^Pay order/ }).click();
     await visit.shows('#list .badge', 'paid');
     await visit.shows('#crowd .verdict', 'nobody was overtaken');
+    await visit.shows('#state', 'Over');
     expect(await violationsOn(page)).toEqual([]);
     expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBeLessThanOrEqual(0);
     await terminal.sees('run until Ctrl-C');
     terminal.press('\x03');
     expect(await terminal.ended).toBe(0);
+    await isGone(visit);
     expect(terminal.shown).toContain('Holds: 30 units went to 30 buyers in their turn');
     expect(visit.complaints).toEqual([]);
   },
@@ -99,16 +109,29 @@ test('draw --keep: the commands that it prints show that the draw is right', asy
   expect(stdout).toContain('the commitment is the one that you gave');
   const [, shown] = await demo.said(/bound by the commitment ([0-9a-f]{64})\.$/m);
   expect(commands).toContain(`--commitment ${shown}`);
+  const [, origin] = await demo.said(/the page (http:\S+) run until Ctrl-C/);
+  await using visit = await ShopVisit.open(browser, origin!, { width: 390 });
+  await visit.shows('#state', 'Over');
+  await visit.page.getByText('How the draw can be checked').click();
+  await visit.shows('#draw-facts dd', shown!);
+  await visit.shows('#draw-facts dt', 'Seed');
+  expect(await violationsOn(visit.page)).toEqual([]);
   demo.signal('SIGINT');
   expect((await demo.ended).exitCode).toBe(0);
+  await isGone(visit);
   expect(existsSync(join(cwd, folder!))).toBe(true);
   rmSync(join(cwd, '.stockade'), { recursive: true });
 });
 
-test('Ctrl-C in the lobby: exit code 130, and no file is left', async () => {
+test('Ctrl-C in the lobby: exit code 130, no file is left, and the page says that the shop is gone', async () => {
   await using demo = new RunningCli('demo --queue'.split(' '), { cwd, env: {} });
-  await demo.said(/get a place yourself/);
+  const [, origin] = await demo.said(/Open (http:\S+) now, and get a place yourself/);
+  await using visit = await ShopVisit.open(browser, origin!, {});
+  await visit.buy();
+  await visit.shows('#queue-title', /You have place \d+/);
   demo.signal('SIGINT');
   expect((await demo.ended).exitCode).toBe(130);
+  await isGone(visit);
+  await visit.shows('#state', 'Not reachable');
   expect(existsSync(join(cwd, '.stockade'))).toBe(false);
 });

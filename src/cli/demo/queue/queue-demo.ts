@@ -92,6 +92,8 @@ export async function showQueue(plan: QueuePlan, scene: QueueScene): Promise<Que
     const report = await settledReport(operator, saleId, now.bought, signal);
     const verdict = judgeQueue(plan, crowd.seen, now, report);
     standing = { ...now, verdict: { holds: verdict.holds, text: queueVerdictText(verdict) } };
+    // Nobody gives a unit back any more. Whoever still waits on the page is told that it is over.
+    await operator.changeSale(saleId, { action: 'close' }).catch(() => {});
     return {
       ...{ scenario: 'queue', saleId, order, stock, segments, buyers, seed, commitment, ...verdict },
       ...{ backend: node.backendName, database: node.databaseName, report },

@@ -18,6 +18,7 @@ const PEOPLE = [
 
 const LEGEND =
   '“No chance now”: the people ahead could take all units that are left. Those behind still wait, in case others give their offers back.';
+const LEGEND_AT_END = '“No chance now”: they waited until the sale was over, and got nothing.';
 
 const made = (name, className, text = '') => {
   const element = document.createElement(name);
@@ -35,11 +36,12 @@ const when = made('p', 'soft', 'Starting …');
 const verdict = made('p', 'verdict');
 verdict.setAttribute('role', 'status');
 verdict.hidden = true;
+const legend = made('p', 'soft', LEGEND);
 const units = UNITS.map(meter);
 const people = PEOPLE.map(meter);
 card.append(
   ...[title, when, made('h3', '', 'Units'), ...units.map(({ row }) => row)],
-  ...[made('h3', '', 'People'), ...people.map(({ row }) => row), made('p', 'soft', LEGEND), verdict],
+  ...[made('h3', '', 'People'), ...people.map(({ row }) => row), legend, verdict],
 );
 document.querySelector('main').append(card);
 
@@ -72,6 +74,7 @@ function show(standing) {
   else when.textContent = 'The sale is open. What is given back or lapses goes to the next.';
   verdict.hidden = !standing.verdict;
   if (!standing.verdict) return;
+  legend.textContent = LEGEND_AT_END;
   verdict.classList.add(standing.verdict.holds ? 'good' : 'bad');
   if (verdict.textContent !== standing.verdict.text) verdict.textContent = standing.verdict.text;
 }
@@ -82,7 +85,9 @@ async function look() {
     const standing = await answer.json();
     if (standing.stock !== undefined) show(standing);
   } catch {
-    when.textContent = 'The demo has ended.';
+    when.textContent = 'The demo has ended: its shop can’t be reached any more.';
+    // Nobody keeps a place in a shop that is gone, and there is nothing to connect to again.
+    document.body.classList.add('has-ended');
     return;
   }
   setTimeout(look, EVERY_MS);
