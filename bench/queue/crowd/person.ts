@@ -31,8 +31,8 @@ export interface PersonPlan {
 export interface PersonStory {
   /** By `performance.now()`, as all times here. */
   readonly arrivedAt: number;
-  /** Of its first request; later people have greater ones. */
-  readonly order: number;
+  /** Of its first request, or its place in a queue: later people have greater ones. Infinite while it has no place. */
+  order: number;
   /** When it was first told that nothing is left, or nothing can come to it. */
   toldAt: number | undefined;
   /** When it got an order. */
@@ -74,6 +74,7 @@ async function queueUp(plan: PersonPlan, story: PersonStory): Promise<void> {
   const { askers, saleId, buyerId } = plan;
   const path = `/v1/sales/${saleId}/place`;
   let token: string | undefined;
+  story.order = Number.POSITIVE_INFINITY;
   while (goesOn(plan, story)) {
     const headers = token === undefined ? {} : { 'Place-Token': token };
     const answered = await askers.ask({
@@ -85,6 +86,7 @@ async function queueUp(plan: PersonPlan, story: PersonStory): Promise<void> {
     if (answered.code === '200') {
       const place = JSON.parse(answered.body) as ToldPlace;
       token = place.placeToken;
+      story.order = place.number;
       if (place.state === 'hopeless') story.toldAt ??= performance.now();
       if (place.offer) return accept(plan, story, place.offer);
       if (place.state !== 'waiting' && place.state !== 'hopeless') return odd(story, place.state);
