@@ -22,7 +22,7 @@ export interface SaleStatus extends SaleJson {
   readonly committedUnits: number;
   /** Buyers of this sale who are to be erased, and are not yet; `undefined`: none. */
   readonly waitingErasures?: number | undefined;
-  /** Places behind the head of its queue: no more than these wait. `undefined`: nobody can wait for an offer. */
+  /** Places behind the head of its queue: no more than these wait. 0 also if nobody can wait any more. `undefined`: it never had a queue. */
   readonly behindHead?: number | undefined;
   /**
    * Units of offers that are not accepted yet. They are among `committedUnits`, and not among `remaining`. `undefined`: the sale never
@@ -57,8 +57,7 @@ export function soldUnitsOf(sale: SoldSale): number | undefined {
 /** Whether no unit is left, and yet some are not sold: they are offered, or their offers are on their way to Postgres. */
 export function isInOffers(sale: SoldSale): boolean {
   const { remaining, committedUnits, behindHead, offeredUnits } = sale;
-  if (remaining !== 0) return false;
-  if (behindHead === undefined) return offeredUnits !== undefined && offeredUnits > 0;
+  if (remaining !== 0 || behindHead === undefined) return false;
   return offeredUnits !== 0 || unitsOf(sale) > committedUnits;
 }
 

@@ -25,7 +25,10 @@ export function liveOrdersOf(sale: string, buyer: string): string {
   return `${live} AND o.one_per_buyer UNION ALL ${live} AND NOT o.one_per_buyer`;
 }
 
-/** Those of the buyers who would get no place because of the limit, as `stockade_give_places` judges it. */
+/**
+ * Those of the buyers who would get no place because of the limit, as `stockade_give_places` judges it. Nobody who has one by now, and
+ * nobody if places are not given at all: then that is the reason.
+ */
 export async function limitReachedBy(
   db: Database,
   saleId: string,
@@ -37,7 +40,10 @@ export async function limitReachedBy(
      FROM sales s CROSS JOIN unnest(?::text[], ?::integer[]) AS n (buyer, quantity)
      CROSS JOIN LATERAL (SELECT sum(h.quantity) AS units, (array_agg(h.order_id ORDER BY h.order_id DESC))[:${MAX_TOLD_ORDERS}] AS order_ids
        FROM (${liveOrdersOf('s.id', 'n.buyer')}) AS h) AS held
-     WHERE s.id = ? AND s.live_orders IS DISTINCT FROM 0 AND held.units + n.quantity > s.per_buyer_limit`,
+     WHERE s.id = ? AND s.live_orders IS DISTINCT FROM 0 AND held.units + n.quantity > s.per_buyer_limit
+       AND s.queue <> 'off' AND s.state <> 'closed' AND s.deleting_since IS NULL
+       AND NOT EXISTS (SELECT 1 FROM places p
+         WHERE p.sale_id = s.id AND p.buyer_id = n.buyer AND p.state IN ('waiting', 'offered'))`,
     [texts(wishes.map(({ buyerId }) => buyerId)), numbers(wishes.map(({ quantity }) => quantity)), saleId],
   );
   return new Map(

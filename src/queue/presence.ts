@@ -53,6 +53,15 @@ export const IS_ABSENT = `EXISTS (SELECT 1 FROM sales s JOIN queue_presence m ON
         AND h.${countsIn(periodOf('nullif(s.presence_seconds, 0)'))}
         AND get_bit(h.present, ((p.number - 1) % ${PAGE_PLACES})::integer) = 1))`;
 
+export async function isAbsent(db: Database, saleId: string, number: number): Promise<boolean> {
+  const found = await rows(
+    db,
+    `SELECT 1 FROM places p WHERE p.sale_id = ? AND p.number = ? AND ${IS_ABSENT}`,
+    [saleId, number],
+  );
+  return found.length > 0;
+}
+
 /** Whether somebody has asked for a place of the sale `s` lately, as SQL. */
 export const IS_ASKED = `EXISTS (SELECT 1 FROM queue_presence a WHERE a.sale_id = s.id AND a.period = ${ASKED}
   AND a.since > now() - ${ASKED_COUNTS_S} * interval '1 second')`;

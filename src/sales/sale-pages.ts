@@ -38,14 +38,16 @@ interface SummedRow extends RawSale {
   created: string;
 }
 
+const HAD_QUEUE = "(s.queue <> 'off' OR s.had_queue)";
 /** Nobody waits for an offer after the end of a sale. */
-const BEHIND_HEAD = `CASE WHEN s.queue <> 'off' AND s.state <> 'closed' AND (s.ends_at IS NULL OR s.ends_at > now())
-  THEN (SELECT greatest(0, q.last_number - q.head) FROM queues q WHERE q.sale_id = s.id) END`;
+const BEHIND_HEAD = `CASE WHEN ${HAD_QUEUE} THEN coalesce(
+  CASE WHEN s.queue <> 'off' AND s.state <> 'closed' AND (s.ends_at IS NULL OR s.ends_at > now())
+    THEN (SELECT greatest(0, q.last_number - q.head) FROM queues q WHERE q.sale_id = s.id) END, 0) END`;
 /**
  * The offers stand in a short index, and their orders are looked up by id. With a join Postgres may read all orders, or expect so much work
  * that it compiles the statement.
  */
-const OFFERED = `CASE WHEN s.queue <> 'off' OR s.had_queue THEN (
+const OFFERED = `CASE WHEN ${HAD_QUEUE} THEN (
   SELECT CASE WHEN count(*) <= ${COUNTED_OPEN_OFFERS} THEN coalesce(sum(o.quantity), 0) END FROM orders o
   WHERE o.order_id = ANY (ARRAY(SELECT p.order_id FROM places p
     WHERE p.sale_id = s.id AND p.state = 'offered' LIMIT ${COUNTED_OPEN_OFFERS + 1}))) END`;

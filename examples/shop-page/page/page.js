@@ -141,8 +141,9 @@ function tick() {
 async function readMeanwhile() {
   const read = await client.sale(saleId).catch(console.warn);
   if (!isLost) return;
-  isOutOfReach = read?.code !== 'found';
-  if (!isOutOfReach) sale = read.sale;
+  // A shop that refuses an answer for now is there.
+  isOutOfReach = read === undefined || read.code === 'unavailable';
+  if (read?.code === 'found') sale = read.sale;
   showSale();
   clearTimeout(nextRead);
   nextRead = setTimeout(() => isLost && readMeanwhile(), READ_MS);

@@ -169,6 +169,11 @@ export const PLACE_REFUSALS = {
     text: 'No more people can wait at the moment. Try again in half a minute: somebody may have left.',
     again: true,
   },
+  limit_reached: {
+    tone: 'info',
+    title: 'That would be more than one buyer may have',
+    text: 'With the units that you have already, these are too many. If one buyer may have more than you have, choose fewer.',
+  },
   no_queue: {
     tone: 'info',
     title: 'There is no queue any more',

@@ -234,9 +234,8 @@ function showActions({ waits }) {
 /** The buyer often looks at another tab, and sees only the title of this one. */
 function showTitle() {
   const name = sale?.title || saleId;
-  if (isLost()) document.title = name;
-  else if (place?.state === 'offered') document.title = `Your turn! ${name}`;
-  else if (placeState() === 'moving' && place.ahead !== undefined)
+  if (place?.state === 'offered') document.title = `Your turn! ${name}`;
+  else if (!isLost() && placeState() === 'moving' && place.ahead !== undefined)
     document.title = `(${place.ahead.toLocaleString()}) ${name}`;
   else document.title = name;
 }

@@ -24,7 +24,7 @@ export type Confirm = (tell: () => readonly string[] | Promise<readonly string[]
 export interface Confirmation {
   /** Another flag of the command line agrees already; a person is asked all the same. */
   readonly saysSo?: boolean | undefined;
-  /** Whether it can't be undone. Default: it can't. */
+  /** It can't be undone. Default: true. */
   readonly isFinal?: boolean;
 }
 

@@ -41,7 +41,7 @@ const pauseOffers = offerCommand({
   name: 'pause <sale>',
   summary: 'stop the offers of a queue: nobody new gets one, and all keep their places',
   details:
-    'Offers that buyers have stay, and can be accepted. A round that is under way goes on to its end, within a second. To stop ' +
+    'Offers that buyers have stay, and can be accepted. No further offer is begun; those that were begun before are still made. To stop ' +
     'all purchases, pause the sale instead: `stockade sale pause`.',
   examples: ['stockade queue pause tickets --reason "payments are slow"'],
   change: () => ({ action: 'pause' }),

@@ -33,7 +33,9 @@ export function queueSheet(queue: QueueStatus): string {
     ['offers', offersText(queue)],
     [
       'pace',
-      perMinute === undefined ? 'as units become free' : `at most ${plural(perMinute, 'offer')} a minute`,
+      perMinute === undefined
+        ? 'as many as there are units'
+        : `at most ${plural(perMinute, 'offer')} a minute`,
     ],
     ...settingRows(queue),
     ['last minute', lastMinuteText(queue.offersLastMinute)],
@@ -63,18 +65,25 @@ export function queueSheet(queue: QueueStatus): string {
   return columns(rows.filter(([, value]) => value !== undefined));
 }
 
-function offersText({ phase, allowed, toldAt, freeUnits = 0, waitsForUnits }: QueueStatus): string {
+function offersText(queue: QueueStatus): string {
+  const { phase, stopped, toldAt, freeUnits = 0, waitsForUnits } = queue;
   if (waitsForUnits) {
     const next = `place ${number(waitsForUnits.number)} is next and wants ${plural(waitsForUnits.quantity, 'unit')}`;
     return `${next}; ${number(freeUnits)} ${freeUnits === 1 ? 'is' : 'are'} free, and it waits for more (fit wait)`;
   }
-  if (phase === 'stopped')
-    return allowed === 0 ? 'stopped' : `stopped; ${plural(allowed, 'more offer')} may still be made`;
+  if (phase === 'stopped') return stopText(queue);
+  // Whoever stopped the offers is reminded of that before they would begin.
+  if (stopped && (phase === 'before' || phase === 'paused'))
+    return `${PHASES[phase]}. They are ${stopText(queue)}`;
   if (phase === 'no-head') {
     const since = toldAt === undefined ? 'no node has ever told of this queue' : `the last told at ${toldAt}`;
     return `no node makes offers: ${since}. A node that runs does so within ${HEAD_SILENCE_S} s; start one`;
   }
   return PHASES[phase];
+}
+
+function stopText({ allowed }: QueueStatus): string {
+  return allowed === 0 ? 'stopped' : `stopped; ${plural(allowed, 'more offer')} may still be made`;
 }
 
 function waitingText({ counts, behindHead, maxWaiting = Infinity }: QueueStatus): string {

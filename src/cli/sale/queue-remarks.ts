@@ -17,7 +17,7 @@ export function drawRemark(sale: Pick<SaleStatus, 'id' | 'queue'>, commitment: s
   if (sale.queue !== 'draw') return [];
   return commitment === undefined
     ? [`The commitment of the draw could not be read. To see it: ${invokedAs()} queue show ${sale.id}`]
-    : ['Publish the commitment before the window opens: with it, anybody can check the draw.'];
+    : ['Publish the commitment now, before buyers take places: with it, anybody can check the draw.'];
 }
 
 export function fitRemark({ id, queue, fit, perBuyerLimit }: SaleStatus): string[] {

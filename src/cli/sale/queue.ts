@@ -52,8 +52,8 @@ export const saleQueue: CommandSpec = {
             : toldOfTurningOff(await queues.showQueue(saleId)),
         );
         const after = await sales.change(saleId, change, author);
-        const isNewDraw = before.queue !== after.queue;
-        return { before, after, commitment: isNewDraw ? await commitmentOf(queues, after) : undefined };
+        const isNewOrder = before.queue !== after.queue;
+        return { before, after, commitment: isNewOrder ? await commitmentOf(queues, after) : undefined };
       });
     });
     if (json) printJson(after);

@@ -120,9 +120,7 @@ function processLines({ process, version, others }: ConsolePicture): string[] {
 }
 
 function saleTable(sales: readonly ShownSale[], rates: ReadonlyMap<string, number>): string {
-  const isQueued = sales.some(
-    ({ behindHead, offeredUnits }) => behindHead !== undefined || offeredUnits !== undefined,
-  );
+  const isQueued = sales.some(({ behindHead }) => behindHead !== undefined);
   const rows = sales.map((sale) => {
     const { id, remaining, committedOrders, committedUnits, title } = sale;
     const { behindHead, offeredUnits } = sale;

@@ -134,7 +134,7 @@ export type Sale = {
   readonly committedUnits: number;
   /** How many buyers of this sale are to be erased, and are not yet. Missing: none */
   readonly waitingErasures?: number | undefined;
-  /** Places of its queue behind the head: no more than these wait. Missing: it has no queue, or is over */
+  /** Places of its queue behind the head: no more than these wait. 0 also if nobody can wait any more. Missing: it never had a queue */
   readonly behindHead?: number | undefined;
   /** Units of offers that are not accepted yet. They are among `committedUnits`. Missing: the sale never had a queue, or has more than 10,000 such offers */
   readonly offeredUnits?: number | undefined;

@@ -206,7 +206,7 @@ export class BuyersQueue {
   }
 }
 
-/** Only buyers who get no place cost a look at their orders, here and in `givePlaces` while units of the sale are held. */
+/** Why a buyer got no place is asked afterwards, for those few. */
 async function give(
   db: Database,
   saleId: string,

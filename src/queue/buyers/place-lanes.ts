@@ -22,7 +22,7 @@ const MIN_BATCH = 64;
 /** Wishes of one sale that may wait in one worker: some seconds of work for Postgres. */
 const MAX_WAITING = 32_768;
 
-/** The buyer's place, or that it may hold no more units. */
+/** The buyer's place, or that with these units it could hold too many. */
 export type Given = Place | LimitReached;
 
 export interface PlaceLanesParts {

@@ -8,6 +8,7 @@ import type { Database } from '../../postgres/database.ts';
 import type { SaleRow } from '../../sales/sale-rows.ts';
 import { orderOf } from '../drawing.ts';
 import { DrawnLine, FifoLine, type Line } from '../line.ts';
+import { isAbsent } from '../presence.ts';
 import type { QueueState } from '../queue-state.ts';
 
 /** Drawn orders that are kept, because the console looks every two seconds: 80 MB each at most. */
@@ -22,13 +23,14 @@ export class NextPlace {
     this.#db = db;
   }
 
-  /** @returns `undefined` also if nobody waits, or the places are not drawn yet */
+  /** @returns `undefined` also if nobody waits, the places are not drawn yet, or the next buyer is absent and will be passed over */
   async waitsForUnits({ sale }: SaleRow, state: QueueState): Promise<QueueStatus['waitsForUnits']> {
     const { freeUnits = 0, head, lastNumber } = state;
     if (sale.queue?.fit !== 'wait' || freeUnits === 0 || head >= lastNumber) return undefined;
     const line = await this.#lineOf(state, sale.queue.order === 'draw');
     const [next] = (await line?.waiting(this.#db, head, 1)) ?? [];
-    if (!next || next.quantity <= freeUnits) return undefined;
+    if (!next || next.quantity <= freeUnits || (await isAbsent(this.#db, sale.id, next.number)))
+      return undefined;
     return { number: next.number, quantity: next.quantity };
   }
 
@@ -40,6 +42,7 @@ export class NextPlace {
     const known = this.#drawn.get(drawn.entriesHash);
     if (known) return known;
     const line = orderOf(seed, drawn).then((order) => new DrawnLine(saleId, order));
+    line.catch(() => this.#drawn.delete(drawn.entriesHash));
     this.#drawn.set(drawn.entriesHash, line);
     return line;
   }

@@ -299,7 +299,7 @@ describe('sales without a node', () => {
     const queue = '--queue draw --starts-at 2999-01-01T00:00:00Z';
     const made = await run(`sale create tickets --stock 9 --per-buyer-limit 4 --fit wait ${queue}`, { env });
     const [, commitment] = /^commitment +([0-9a-f]{64})$/m.exec(made.stdout)!;
-    expect(made.stderr).toContain('Publish the commitment before the window opens');
+    expect(made.stderr).toContain('Publish the commitment now, before buyers take places');
     expect(made.stderr).toContain('Units may lie free while the next place waits for more of them');
     const shown = await run('queue show tickets', { env });
     expect(shown.stdout).toMatch(new RegExp(`^commitment +${commitment}$`, 'm'));

@@ -34,7 +34,7 @@ import {
   readWaiting,
   waitingAmong,
 } from '../../../src/queue/places.ts';
-import { EVERYBODY, judgePresent, tidyPresence } from '../../../src/queue/presence.ts';
+import { EVERYBODY, isAbsent, judgePresent, tidyPresence } from '../../../src/queue/presence.ts';
 import { type QueueState, readQueue } from '../../../src/queue/queue-state.ts';
 import { readDueSales } from '../../../src/rebuild/erasures.ts';
 import { rebuildSale } from '../../../src/rebuild/rebuild.ts';
@@ -150,6 +150,7 @@ async function operateQueue(): Promise<void> {
   const wishes = ['a', 'b'].map((buyerId) => ({ buyerId, quantity: 1 }));
   const places = [...(await givePlaces(db, 'line', wishes)).values()];
   await limitReachedBy(db, 'line', wishes);
+  await isAbsent(db, 'line', 1);
   await readPlaceOf(db, 'line', 'a');
   await readPlaceOf(db, 'line', 'nobody');
   await readPlaces(db, 'line', [1, 2]);

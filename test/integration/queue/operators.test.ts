@@ -1,14 +1,16 @@
 /** What operators see of a queue, and how they stop, pace and hand out its offers. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { parsePlaceQuery, type QueueChange } from '../../../src/operations/queue/queue-operations.ts';
+import { rows } from '../../../src/postgres/database.ts';
 import { DrawCheck } from '../../../src/queue/draw/draw-check.ts';
 import { acceptOffer } from '../../../src/queue/offers.ts';
 import { QueueService } from '../../../src/queue/operators/queue-service.ts';
 import { leaveQueue } from '../../../src/queue/places.ts';
+import { tidyPresence } from '../../../src/queue/presence.ts';
 import { BY } from '../../support/author.ts';
 import { until } from '../../support/fixtures.ts';
 import { gate } from '../../support/gate.ts';
-import { offered, QUEUE, queued, states, untilStates } from '../../support/shop/queue.ts';
+import { completeForLong, offered, QUEUE, queued, states, untilStates } from '../../support/shop/queue.ts';
 import { buyers, Shop } from '../../support/shop/shop.ts';
 import type { Till } from '../../support/shop/till.ts';
 
@@ -75,7 +77,7 @@ describe('show', () => {
     expect(other).not.toHaveProperty('behindHead');
     expect(other).not.toHaveProperty('offeredUnits');
     await shop.service.change(id, { action: 'close' }, BY);
-    expect(await status()).toEqual({ behindHead: undefined, offeredUnits: 1 });
+    expect(await status(), 'nobody waits any more').toEqual({ behindHead: 0, offeredUnits: 1 });
   });
 
   test('says why no offers are made', async () => {
@@ -123,6 +125,23 @@ describe('show', () => {
     await change(id, { action: 'resume' });
     await shop.service.change(id, { action: 'queue', fit: 'less' }, BY);
     expect(await waits()).toBeUndefined();
+  });
+
+  test('names no place that waits for more units if its buyer is absent, and will be passed over', async () => {
+    const { id } = await shop.sell({
+      stock: 1,
+      perBuyerLimit: 3,
+      ...QUEUE,
+      fit: 'wait',
+      presenceSeconds: 60,
+    });
+    await queued(shop, id, ['anna'], 3);
+    await tidyPresence(shop.db, id, 60);
+    await rows(shop.db, 'UPDATE queues SET free_units = 1, told_at = now() WHERE sale_id = ?', [id]);
+    expect(await queues.showQueue(id)).toMatchObject({ waitsForUnits: { number: 1, quantity: 3 } });
+    await completeForLong(shop, id);
+    await rows(shop.db, 'DELETE FROM queue_presence WHERE sale_id = ? AND period > 0', [id]);
+    expect((await queues.showQueue(id)).waitsForUnits).toBeUndefined();
   });
 
   test('a sale that never had a queue has none to show, and none to change', async () => {

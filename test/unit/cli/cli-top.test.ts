@@ -130,8 +130,7 @@ describe('a picture', () => {
     [{ remaining: 0, behindHead: 0, offeredUnits: 45, committedUnits: 100 }, 'in offers'],
     [{ remaining: 0, behindHead: 0, offeredUnits: 0, committedUnits: 40 }, 'in offers'],
     [{ remaining: 0, behindHead: 0, committedUnits: 100 }, 'in offers'],
-    [{ remaining: 0, offeredUnits: 1, committedUnits: 100 }, 'in offers'],
-    [{ remaining: 0, offeredUnits: 0, committedUnits: 40 }, 'sold out'],
+    [{ remaining: 0, committedUnits: 40 }, 'sold out'],
     [{ remaining: 0, behindHead: 9, offeredUnits: 0, committedUnits: 100 }, 'sold out'],
     [{ remaining: 1, behindHead: 9, offeredUnits: 99, committedUnits: 99 }, 'selling'],
   ])('%o is %s', (changes, state) => {

@@ -45,7 +45,8 @@ test.each([
   [{ committedUnits: 40, behindHead: 7, offeredUnits: 0 }, 'in offers', 40, 60],
   [{ committedUnits: 100, behindHead: 7 }, 'in offers', undefined, 0],
   [{ committedUnits: 100, behindHead: 7, offeredUnits: 0 }, 'sold out', 100, 0],
-  [{ committedUnits: 100, offeredUnits: 1 }, 'in offers', 99, 0],
+  // Closed, or without a queue again, with more offers than are counted.
+  [{ committedUnits: 100, behindHead: 0 }, 'in offers', undefined, 0],
   [{ committedUnits: 100, offeredUnits: 60, remaining: undefined }, 'rebuilding', undefined, undefined],
 ])('%o is %s, %s units are sold, %s are on their way', (more, text, sold, drift) => {
   const sale = { ...SOLD_OUT, ...more };

@@ -81,7 +81,9 @@ function topUpLines(sale) {
   const { text } = stateOf(sale);
   if (text === 'selling') return ['The sale goes on selling meanwhile.'];
   if (text === 'in offers')
-    return ['All other units are sold or offered. The new ones are offered to those who wait.'];
+    return [
+      `All other units are sold or offered. ${sale.behindHead > 0 ? 'The new ones are offered to those who wait.' : 'The sale sells again.'}`,
+    ];
   if (text === 'sold out') return ['The sale is sold out: it sells again.'];
   return [`The sale is ${text} and does not sell: a top-up does not change that.`];
 }

@@ -31,9 +31,8 @@ export const driftOf = (sale) =>
 /** No unit is left, and yet some are not sold: they are offered, or their offers are on their way to Postgres. */
 const isInOffers = (sale) =>
   sale.remaining === 0 &&
-  (sale.behindHead === undefined
-    ? sale.offeredUnits > 0
-    : sale.offeredUnits !== 0 || unitsOf(sale) > sale.committedUnits);
+  sale.behindHead !== undefined &&
+  (sale.offeredUnits !== 0 || unitsOf(sale) > sale.committedUnits);
 
 export function driftText(drift) {
   if (drift === undefined) return 'The segments can’t be counted now.';

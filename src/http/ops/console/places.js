@@ -7,6 +7,8 @@ import { queryOf, saleHash } from './hash.js';
 import { orderButton } from './orders.js';
 
 const PAGE = 50;
+/** `left` alone could be read as units that are left. */
+const WORDS = { left: 'left the queue' };
 const STATES = ['waiting', 'offered', 'bought', 'lapsed', 'left'];
 
 /**
@@ -30,7 +32,7 @@ function searchForm(saleId, query, again) {
   const state = el(
     'select',
     { id: 'place-state', name: 'state' },
-    ...STATES.map((name) => el('option', { value: name }, name)),
+    ...STATES.map((name) => el('option', { value: name }, WORDS[name] ?? name)),
     el('option', { value: 'any' }, 'any'),
   );
   buyer.value = query.buyer ?? '';
@@ -111,5 +113,5 @@ function placeTable(caption, places) {
 /** Who had an offer, and has left because that was asked for, has given it back. */
 function stateText({ state, reason, orderId }) {
   if (reason === undefined) return state;
-  return `${state} (${reason === 'asked' && orderId !== undefined ? 'offer given back' : reason})`;
+  return `${WORDS[state]} (${reason === 'asked' && orderId !== undefined ? 'offer given back' : reason})`;
 }

@@ -33,7 +33,7 @@ export function pauseOffers(queue, changed) {
     go: 'Stop the offers',
     lines: () => [
       waitingText(queue),
-      'They keep their places, and nobody new gets an offer. A round that is under way goes on to its end.',
+      'They keep their places. No further offer is begun; those that were begun before are still made.',
       'Offers that buyers have stay, and can be accepted.',
     ],
     body: () => ({ action: 'pause' }),
@@ -128,24 +128,23 @@ export function changeSettings(queue, changed) {
       .concat(REASON),
     lines: (values) => [
       waitingText(queue),
-      ...(values.maxWaiting !== '' && Number(values.maxWaiting) < queue.behindHead
+      ...(values.maxWaiting !== '' && Number(values.maxWaiting) <= queue.behindHead
         ? [
             `${plural(queue.behindHead, 'place')} are behind the head now: they stay, and new buyers are refused.`,
           ]
         : []),
       'Changes take effect at once. Offers that buyers have keep their time.',
     ],
-    run: async ({ reason, fit, ...numbers }) => {
-      const settings = Object.fromEntries(
-        Object.entries(numbers).map(([name, text]) => [name, Number(text)]),
-      );
-      await call('PATCH', saleUrl(queue.saleId), {
-        action: 'queue',
-        ...settings,
-        fit,
-        ...(reason && { reason }),
-      });
-      changed(await call('GET', `${saleUrl(queue.saleId)}/queue`));
+    run: async ({ reason, ...values }) => {
+      // Only what was changed here: another operator may have changed the rest.
+      const settings = Object.entries(values)
+        .filter(([name, text]) => text !== value(name))
+        .map(([name, text]) => [name, name === 'fit' ? text : Number(text)]);
+      if (settings.length === 0) return 'Nothing was changed.';
+      const sent = { action: 'queue', ...Object.fromEntries(settings), ...(reason && { reason }) };
+      await call('PATCH', saleUrl(queue.saleId), sent);
+      // The change is made, whether it can be shown now or at the next look.
+      await call('GET', `${saleUrl(queue.saleId)}/queue`).then(changed, () => {});
       return 'The settings are changed.';
     },
   });

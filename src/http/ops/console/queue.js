@@ -26,16 +26,21 @@ const PHASES = {
 export function queueTab(saleId, query) {
   const panel = el('div', {}, el('p', { class: 'note' }, 'Reading the queue …'));
   const view = new QueueView(saleId);
+  const problem = el('p', { class: 'refused' });
   const look = async () => {
     try {
       const queue = await readQueue(saleId);
       view.set(queue);
-      if (!view.element.isConnected) panel.replaceChildren(view.element, placesPanel(queue, query));
+      setText(problem, '');
+      if (!view.element.isConnected) panel.replaceChildren(problem, view.element, placesPanel(queue, query));
     } catch (error) {
-      panel.replaceChildren(
-        // The only state in which a queue can't be read is that the sale has none.
-        el('p', { class: error.code === 'wrong_state' ? 'note' : 'refused' }, error.message),
-      );
+      // What is shown stays, with what an operator has begun to type.
+      if (view.element.isConnected) setText(problem, error.message);
+      // The only state in which a queue can't be read is that the sale has none.
+      else
+        panel.replaceChildren(
+          el('p', { class: error.code === 'wrong_state' ? 'note' : 'refused' }, error.message),
+        );
     }
   };
   const timer = setInterval(() => {
@@ -79,9 +84,10 @@ class QueueView {
   set(queue) {
     this.#queue = queue;
     const { allowed, phase, stopped, behindHead, maxWaiting } = queue;
+    const stop = stopped && (phase === 'before' || phase === 'paused') ? ' They are stopped, too.' : '';
     const handed = stopped && allowed > 0 ? ` ${plural(allowed, 'more offer')} may still be made.` : '';
     const full = behindHead >= maxWaiting ? ' The queue is full: new buyers are refused.' : '';
-    setText(this.#phase, `${waitsText(queue) ?? PHASES[phase]}${handed}${full}`);
+    setText(this.#phase, `${waitsText(queue) ?? PHASES[phase]}${stop}${handed}${full}`);
     setText(this.#stopOrGo, stopped ? GO : 'Stop the offers');
     this.#handOut.hidden = !stopped;
     this.#buttons.hidden = phase === 'off' || phase === 'closed';
@@ -126,7 +132,10 @@ function settingsOf({ order, offerSeconds, presenceSeconds, maxWaiting, fit, per
   if (order === 'off') return [];
   return [
     ['Order', ORDERS[order]],
-    ['Offers in a minute at most', perMinute === undefined ? 'as units become free' : number(perMinute)],
+    [
+      'Offers in a minute at most',
+      perMinute === undefined ? 'as many as there are units' : number(perMinute),
+    ],
     ['An offer stands for', `${number(offerSeconds)} s`],
     ['Absent after', presenceSeconds === 0 ? 'never' : `${number(presenceSeconds)} s`],
     ['Places behind the head at most', number(maxWaiting)],

@@ -186,7 +186,7 @@ class Overview {
     const drift = driftOf(sale);
     this.#left.set(number(sale.remaining), `of ${number(unitsOf(sale))}`);
     const { behindHead, offeredUnits } = sale;
-    this.#offered.element.hidden = behindHead === undefined && !offeredUnits;
+    this.#offered.element.hidden = behindHead === undefined;
     this.#waiting.element.hidden = behindHead === undefined;
     this.#offered.set(number(offeredUnits), 'units');
     this.#waiting.set(number(behindHead), 'places');

@@ -15,6 +15,8 @@ export class SoldRate {
    * @returns units per second over the last seconds; undefined while that can't be told
    */
   add(sold, ageMs = 0) {
+    // What is told after a gap may have been sold before it.
+    if (sold === undefined) this.#seen = [];
     if (sold === undefined) return undefined;
     if (ageMs >= PAUSE_MS) return undefined;
     const now = performance.now() - ageMs;

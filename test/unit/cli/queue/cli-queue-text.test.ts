@@ -29,7 +29,7 @@ describe('a queue', () => {
     for (const line of [
       /^queue +first come, first served$/m,
       /^offers +free units go to the next places$/m,
-      /^pace +as units become free$/m,
+      /^pace +as many as there are units$/m,
       /^offers stand +120 s$/m,
       /^absent after +60 s$/m,
       /^places at most +1,000$/m,
@@ -80,6 +80,10 @@ describe('a queue', () => {
     [{ phase: 'no-head' }, /^offers +no node makes offers: no node has ever told of this queue\./m],
     [{ phase: 'no-head', toldAt: 'T' }, /no node makes offers: the last told at T\./],
     [{ phase: 'before' }, /^offers +none yet: the window/m],
+    [
+      { phase: 'before', stopped: true, allowed: 5 },
+      /^offers +none yet: .*\. They are stopped; 5 more offers may/m,
+    ],
     [
       { freeUnits: 1, waitsForUnits: { number: 1_200, quantity: 3 } },
       /^offers +place 1,200 is next and wants 3 units; 1 is free, and it waits for more \(fit wait\)$/m,
@@ -151,7 +155,8 @@ describe('after a change of a queue', () => {
 
   test('that is drawn now, that the commitment is to be published', () => {
     const drawn = sale({ startsAt: '2999-01-01', queue: 'draw' });
-    const line = 'Publish the commitment before the window opens: with it, anybody can check the draw.';
+    const line =
+      'Publish the commitment now, before buyers take places: with it, anybody can check the draw.';
     expect(remarks(sale({ queue: 'fifo' }), drawn, 'c0ffee')).toContain(line);
     expect(remarks(sale({}), drawn, 'c0ffee')).toContain(line);
     expect(remarks(sale({}), drawn).join()).toContain(`${invokedAs()} queue show tickets`);
