@@ -137,9 +137,9 @@ function overtakenOf(stories: readonly PersonStory[]): number {
   ).length;
 }
 
-/** Whether its offer was over before it asked again: on a busy machine, two shortened minutes are soon over. */
-function hadOffer({ odd }: PersonStory): boolean {
-  return odd.lapsed !== undefined || odd.offer_ended !== undefined;
+/** Whether it was told of an offer, or that was over before it asked again: on a busy machine, two shortened minutes are soon over. */
+function hadOffer({ wasOffered, odd }: PersonStory): boolean {
+  return wasOffered || odd.lapsed !== undefined;
 }
 
 function inVainOf(stories: readonly PersonStory[], minuteMs: number): Rush['inVain'] {

@@ -35,6 +35,8 @@ export interface PersonStory {
   order: number;
   /** When it was first told that nothing is left, or nothing can come to it. */
   toldAt: number | undefined;
+  /** It was told of an offer. */
+  wasOffered: boolean;
   /** When it got an order. */
   gotAt: number | undefined;
   orderId: string | undefined;
@@ -61,7 +63,14 @@ export async function live(plan: PersonPlan): Promise<PersonStory> {
   await delay(plan.arrivesAfterMs);
   const now = performance.now();
   const story: PersonStory = {
-    ...{ arrivedAt: now, order: arrivals++, toldAt: undefined, gotAt: undefined, orderId: undefined },
+    ...{
+      arrivedAt: now,
+      order: arrivals++,
+      toldAt: undefined,
+      wasOffered: false,
+      gotAt: undefined,
+      orderId: undefined,
+    },
     ...{ hasPaid: false, gaveUp: false, endedAt: now, gotMs: undefined, odd: {} },
   };
   await (plan.hasQueue ? queueUp(plan, story) : tryToBuy(plan, story));
@@ -88,6 +97,7 @@ async function queueUp(plan: PersonPlan, story: PersonStory): Promise<void> {
       token = place.placeToken;
       story.order = place.number;
       if (place.state === 'hopeless') story.toldAt ??= performance.now();
+      if (place.offer) story.wasOffered = true;
       if (place.offer) return accept(plan, story, place.offer);
       if (place.state !== 'waiting' && place.state !== 'hopeless') return odd(story, place.state);
     } else odd(story, answered.code);
