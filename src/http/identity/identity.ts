@@ -4,7 +4,7 @@ import { seldom } from '../../lib/seldom.ts';
 import type { HttpRequest } from '../server/http-request.ts';
 import { problem } from '../server/replies/problem.ts';
 import type { ProblemCode } from '../server/replies/problem-kinds.ts';
-import type { Reply } from '../server/replies/reply.ts';
+import type { CountedReply } from '../server/replies/reply.ts';
 import { bearerToken, CheckedTokens, digestOf, isCompact } from './bearer-token.ts';
 import { publishedKeys, verifyPublished } from './key-set.ts';
 import { type Refused, unauthenticated } from './unauthenticated.ts';
@@ -24,7 +24,7 @@ export type Identity =
   /** A web page of another site may have sent the request (local-site.ts). */
   | { readonly foreignSite: string }
   /** The buyer is known, and has sent too many requests. */
-  | { readonly limited: Reply };
+  | { readonly limited: CountedReply };
 
 /** Reads the request at once; checking a token may take longer. Never rejects, because not every caller awaits it. */
 export type Authenticate = (request: HttpRequest) => Identity | Promise<Identity>;
@@ -177,7 +177,7 @@ const FOREIGN_SITE = 'A web page of another site may have sent this request';
 /** The answer to a request whose buyer is not known or not let in. */
 export function refusal(identity: Exclude<Identity, { buyerId: string }>): {
   code: ProblemCode;
-  reply: Reply;
+  reply: CountedReply;
 } {
   if ('limited' in identity) return { code: 'rate_limited', reply: identity.limited };
   if ('foreignSite' in identity)

@@ -6,7 +6,7 @@
  *   expired  the token was valid, and its time is over: a new one will do
  */
 import { problem } from '../server/replies/problem.ts';
-import type { Reply } from '../server/replies/reply.ts';
+import type { CountedReply } from '../server/replies/reply.ts';
 
 export interface Refused {
   readonly reason: 'missing' | 'invalid' | 'expired';
@@ -22,7 +22,7 @@ const DESCRIPTIONS: Readonly<Record<Refused['reason'], string>> = {
 };
 
 /** @param scheme of the challenge. `X-Buyer-Id` is no registered scheme: it names the header that a gateway sets */
-export function unauthenticated(scheme: string, { reason, detail }: Refused): Reply {
+export function unauthenticated(scheme: string, { reason, detail }: Refused): CountedReply {
   const challenge = `${scheme} realm="stockade"${reason === 'missing' ? '' : errorOf(DESCRIPTIONS[reason])}`;
   return problem('unauthenticated', { reason, detail }, { 'www-authenticate': challenge });
 }

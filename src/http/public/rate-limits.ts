@@ -7,7 +7,7 @@ import { counted } from '../../lib/counted.ts';
 import type { Authenticate, Identity } from '../identity/identity.ts';
 import type { AddressOf } from '../server/client-address.ts';
 import { problem } from '../server/replies/problem.ts';
-import type { Reply } from '../server/replies/reply.ts';
+import type { CountedReply } from '../server/replies/reply.ts';
 import type { Gate } from '../server/router.ts';
 
 export type LimitKind = 'address' | 'buyer';
@@ -85,7 +85,7 @@ export class RateLimits {
     };
   }
 
-  #refusedAddress(refusals: Refusals, waitMs: number): Reply {
+  #refusedAddress(refusals: Refusals, waitMs: number): CountedReply {
     this.#refused.address++;
     return refusals.after(waitMs);
   }
@@ -102,7 +102,7 @@ class Refusals {
   readonly #kind: LimitKind;
   readonly #policy: RatePolicy;
   readonly #who: string;
-  readonly #replies: Reply[] = [];
+  readonly #replies: CountedReply[] = [];
 
   constructor(kind: LimitKind, policy: RatePolicy, who = kind === 'buyer' ? 'one buyer' : 'one address') {
     this.#kind = kind;
@@ -110,7 +110,7 @@ class Refusals {
     this.#who = who;
   }
 
-  after(waitMs: number): Reply {
+  after(waitMs: number): CountedReply {
     const waitS = Math.ceil(waitMs / 1_000);
     const cached = this.#replies[waitS];
     if (cached) return cached;
@@ -119,7 +119,7 @@ class Refusals {
     return reply;
   }
 
-  #reply(waitS: number): Reply {
+  #reply(waitS: number): CountedReply {
     const { requests, seconds, burst } = this.#policy;
     const windowS = Math.ceil((burst * intervalMs(this.#policy)) / 1_000);
     const detail =

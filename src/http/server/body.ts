@@ -2,13 +2,13 @@
 import { isUtf8 } from 'node:buffer';
 import { problem } from './replies/problem.ts';
 import type { ProblemCode } from './replies/problem-kinds.ts';
-import type { Reply } from './replies/reply.ts';
+import type { CountedReply } from './replies/reply.ts';
 
 export const MAX_BODY_BYTES = 4_096;
 
 /** A body that was not accepted, and the answer that says why. */
 export interface RefusedBody {
-  readonly refused: Reply;
+  readonly refused: CountedReply;
   readonly code: ProblemCode;
 }
 

@@ -10,7 +10,7 @@
 import { monotonicMs } from '../../lib/monotonic.ts';
 import { rest } from '../../lib/rest.ts';
 import { problem } from '../server/replies/problem.ts';
-import { EVENT_STREAM, headOf, type Push, type Reply } from '../server/replies/reply.ts';
+import { type CountedReply, EVENT_STREAM, headOf, type Push } from '../server/replies/reply.ts';
 
 export const STREAM_HEAD = headOf(200, EVENT_STREAM);
 export const COMMENT = Buffer.from(':\n\n');
@@ -31,7 +31,7 @@ const LEAST_PAUSE_MS = 1;
 const RETRY_MS = [1_000, 1_500, 2_000, 2_500, 3_000, 3_500, 4_000, 4_500, 5_000];
 
 /** The answer to one listener too many. @param what it may read instead */
-export const noRoomFor = (what: 'sale' | 'place'): Reply =>
+export const noRoomFor = (what: 'sale' | 'place'): CountedReply =>
   problem(
     'busy',
     {

@@ -2,7 +2,7 @@
 import type { OfferTokens } from '../../../admission/offer-token.ts';
 import type { PlaceTokens } from '../../../admission/place-token.ts';
 import type { ToldPlace } from '../../../queue/buyers/place-view.ts';
-import { headOf, type Reply } from '../../server/replies/reply.ts';
+import { type CountedReply, headOf } from '../../server/replies/reply.ts';
 
 export interface PlaceSigners {
   readonly places: PlaceTokens;
@@ -23,7 +23,7 @@ export function placeReply(
   holder: Holder,
   place: ToldPlace,
   placeToken?: string,
-): Reply {
+): CountedReply {
   const json = placeJson(signers, holder, place, placeToken, place.salt);
   return { status: 200, head: HEAD, body: JSON.stringify(json), outcome: place.state };
 }

@@ -20,7 +20,7 @@ import { failure } from '../../server/failure.ts';
 import { pathIdOf } from '../../server/http-request.ts';
 import { parseObject, unknownField } from '../../server/json-object.ts';
 import { problem } from '../../server/replies/problem.ts';
-import type { PushedReply, Reply } from '../../server/replies/reply.ts';
+import type { CountedReply, PushedReply } from '../../server/replies/reply.ts';
 import type { PlaceRoute } from '../../server/request-stats.ts';
 import { type ListenerAddress, noRoomFor } from '../../streams/listeners.ts';
 import { type Holder, type PlaceSigners, placeReply } from './place-reply.ts';
@@ -75,9 +75,9 @@ export function joinRoute(host: PlaceHost): Handler {
   };
 }
 
-function answer(host: PlaceHost, exchange: Exchange, route: PlaceRoute, reply: Reply): void {
+function answer(host: PlaceHost, exchange: Exchange, route: PlaceRoute, reply: CountedReply): void {
   exchange.reply(reply);
-  host.placeAnswered(route, reply.outcome!);
+  host.placeAnswered(route, reply.outcome);
 }
 
 const NOT_THEIRS = problem('invalid_request', {
@@ -152,7 +152,7 @@ export function placeEventsRoute(
 
 /**
  * A place token names the place that is left. Without one, the buyer leaves the place that it has when the request is carried out. A wrong one
- * is refused: whoever sends a token means one place, and a place that has ended can't be had back.
+ * is refused: a buyer that sends a token means one place, and a place that has ended can't be had back.
  */
 export function leaveRoute(host: PlaceHost): Handler {
   return async (exchange, request) => {
@@ -167,7 +167,7 @@ export function leaveRoute(host: PlaceHost): Handler {
   };
 }
 
-async function left(host: PlaceHost, holder: Holder, number: number | undefined): Promise<Reply> {
+async function left(host: PlaceHost, holder: Holder, number: number | undefined): Promise<CountedReply> {
   const latestMs = monotonicMs() + host.readDeadlineMs;
   let isLeaving = false;
   const work = async () => {
@@ -191,7 +191,7 @@ async function looked(
   host: PlaceHost,
   holder: Holder,
   known: TokenPlace | undefined,
-): Promise<ToldPlace | Reply> {
+): Promise<ToldPlace | CountedReply> {
   const work = async () => {
     const record = await recordOf(host, holder.saleId);
     if (!record) return problem('unknown_sale');
@@ -211,7 +211,7 @@ interface Asked {
   readonly body: string;
 }
 
-async function join(host: PlaceHost, asked: Asked): Promise<Reply> {
+async function join(host: PlaceHost, asked: Asked): Promise<CountedReply> {
   const wanted = quantityIn(asked.body);
   if (typeof wanted === 'string') return problem('invalid_request', { detail: wanted });
   const latestMs = monotonicMs() + host.readDeadlineMs;
@@ -237,7 +237,7 @@ function refusalOf(
   record: SaleRecord,
   asked: Asked,
   quantity: number,
-): Reply | undefined {
+): CountedReply | undefined {
   const refused = joinRefusal(record, quantity);
   if (refused) return refusalReply(refused);
   if (!record.sale.requireToken) return undefined;
@@ -249,7 +249,7 @@ function refusalOf(
     : problem('token_invalid', { detail: `It is not valid here now. ${GET_TOKEN}.`, reason });
 }
 
-function refusalReply(refused: JoinRefusal): Reply {
+function refusalReply(refused: JoinRefusal): CountedReply {
   switch (refused.code) {
     case 'no_queue':
       return problem('no_queue');

@@ -1,6 +1,6 @@
 /** Errors as `application/problem+json` (RFC 9457). Their codes are in problem-kinds.ts. */
 import { kindOf, type ProblemCode, typeOf } from './problem-kinds.ts';
-import { headOf, type Reply, type Status } from './reply.ts';
+import { type CountedReply, headOf, type Status } from './reply.ts';
 
 /** What the table of codes says must not differ from one answer to the next. */
 type Members = Readonly<Record<string, unknown>> & { readonly type?: never; readonly title?: never };
@@ -13,7 +13,7 @@ export function problem(
   code: ProblemCode,
   more: Members = {},
   headers: Readonly<Record<string, string>> = {},
-): Reply {
+): CountedReply {
   const { title, status, detail, retryAfterS } = kindOf(code);
   const body = { type: typeOf(code), title, status, code, ...(detail && { detail }), ...more };
   const head = headOf(status as Status, {

@@ -22,12 +22,16 @@ export interface Reply {
   readonly bytes?: Uint8Array;
   /** A `204` or `304`: it has neither a body nor a length. */
   readonly isBodiless?: boolean;
-  /** What it counts as: the code of a problem, or the state of a place. */
-  readonly outcome?: string;
+}
+
+/** A reply that is counted by what it says. */
+export interface CountedReply extends Reply {
+  /** The code of a problem, or the state of a place. */
+  readonly outcome: string;
 }
 
 /** For a reply that is sent many times: encodes its body once. */
-export function sentOften(reply: Reply): Reply {
+export function sentOften<R extends Reply>(reply: R): R {
   return { ...reply, bytes: Buffer.from(reply.body) };
 }
 
