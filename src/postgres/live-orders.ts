@@ -17,3 +17,14 @@ const INDEXED = [
 export function ofBuyer(which: string): string {
   return INDEXED.map((indexed) => `SELECT * FROM orders WHERE ${which} AND ${indexed}`).join(' UNION ALL ');
 }
+
+/**
+ * The live orders of a buyer, as SQL. Each half has the condition of one index.
+ * @param sale an expression for the sale's id
+ * @param buyer an expression for the buyer's id
+ */
+export function liveOrdersOf(sale: string, buyer: string): string {
+  const live = `SELECT o.order_id, o.quantity FROM orders o
+    WHERE o.sale_id = ${sale} AND o.buyer_id = ${buyer} AND o.status IN ${LIVE}`;
+  return `${live} AND o.one_per_buyer UNION ALL ${live} AND NOT o.one_per_buyer`;
+}

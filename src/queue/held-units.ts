@@ -1,8 +1,8 @@
-/** Units that buyers hold already, and how that bounds what they may queue for. */
+/** How the units that buyers hold already bound what they may queue for. */
 import { MAX_TOLD_ORDERS } from '../engine/limits.ts';
 import { numbers, texts } from '../postgres/array-literal.ts';
 import { type Database, rows } from '../postgres/database.ts';
-import { LIVE } from '../postgres/live-orders.ts';
+import { liveOrdersOf } from '../postgres/live-orders.ts';
 import type { PlaceWish } from './place.ts';
 
 /** The wish and what its buyer holds are more than one buyer may have. */
@@ -12,17 +12,6 @@ export interface LimitReached {
   readonly limit: number;
   /** Of orders that the buyer holds: the newest, MAX_TOLD_ORDERS at most. */
   readonly orderIds: readonly string[];
-}
-
-/**
- * The live orders of a buyer, as SQL. Each half has the condition of one index.
- * @param sale an expression for the sale's id
- * @param buyer an expression for the buyer's id
- */
-export function liveOrdersOf(sale: string, buyer: string): string {
-  const live = `SELECT o.order_id, o.quantity FROM orders o
-    WHERE o.sale_id = ${sale} AND o.buyer_id = ${buyer} AND o.status IN ${LIVE}`;
-  return `${live} AND o.one_per_buyer UNION ALL ${live} AND NOT o.one_per_buyer`;
 }
 
 /**

@@ -11,7 +11,7 @@ import { IN_TIME } from '../postgres/changes/in-time.ts';
 import { rowsInTime } from '../postgres/changes/rows-in-time.ts';
 import { type Database, rows } from '../postgres/database.ts';
 import { despiteDeadlocks } from '../postgres/deadlock.ts';
-import { liveOrdersOf } from './held-units.ts';
+import { liveOrdersOf } from '../postgres/live-orders.ts';
 import type { LeftReason, Place, PlaceState, PlaceWish } from './place.ts';
 import { IS_ABSENT } from './presence.ts';
 import { IS_SAME_QUEUE, type ReadQueue, sameQueue } from './queue-state.ts';
