@@ -8,13 +8,7 @@ import {
 } from '../../operations/queue/queue-operations.ts';
 import { columns, number, plural } from '../terminal/output.ts';
 import type { Column } from '../terminal/table.ts';
-import { settingRows } from './setting-rows.ts';
-
-const ORDERS: Readonly<Record<QueueStatus['order'], string>> = {
-  off: 'off: buyers buy without a place',
-  fifo: 'first come, first served',
-  draw: 'drawn when the window opens',
-};
+import { ORDERS, settingRows } from './setting-rows.ts';
 
 const PHASES: Readonly<Record<Exclude<QueuePhase, 'stopped' | 'no-head'>, string>> = {
   off: 'none: the queue is off',
@@ -29,7 +23,7 @@ export function queueSheet(queue: QueueStatus): string {
   const { counts, hopelessFrom, freeUnits, perMinute, draw } = queue;
   const rows: [string, string | number | undefined][] = [
     ['sale', queue.saleId],
-    ['queue', ORDERS[queue.order]],
+    ['queue', queue.order === 'off' ? 'off: buyers buy without a place' : ORDERS[queue.order]],
     ['offers', offersText(queue)],
     [
       'pace',
@@ -72,7 +66,7 @@ function offersText(queue: QueueStatus): string {
     return `${next}; ${number(freeUnits)} ${freeUnits === 1 ? 'is' : 'are'} free, and it waits for more (fit wait)`;
   }
   if (phase === 'stopped') return stopText(queue);
-  // Whoever stopped the offers is reminded of that before they would begin.
+  // An operator who has stopped the offers must see that before they would begin.
   if (stopped && (phase === 'before' || phase === 'paused'))
     return `${PHASES[phase]}. They are ${stopText(queue)}`;
   if (phase === 'no-head') {

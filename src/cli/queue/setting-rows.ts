@@ -2,6 +2,12 @@
 import type { QueueStatus } from '../../operations/queue/queue-operations.ts';
 import { number } from '../terminal/output.ts';
 
+/** In which order places get their turn. */
+export const ORDERS = {
+  fifo: 'first come, first served',
+  draw: 'drawn when the window opens',
+} as const;
+
 const FITS = {
   wait: 'waits for more units',
   less: 'gets an offer of fewer',

@@ -1,7 +1,7 @@
 /** Prints sales. */
 import { isInOffers } from '../../operations/sale-list.ts';
 import type { SaleStatus } from '../../operations/sale-operations.ts';
-import { settingRows } from '../queue/setting-rows.ts';
+import { ORDERS, settingRows } from '../queue/setting-rows.ts';
 import { columns, number, plural } from '../terminal/output.ts';
 import type { Column } from '../terminal/table.ts';
 
@@ -56,11 +56,8 @@ export function saleSheet(sale: SaleStatus, commitment?: string): string {
 }
 
 function queueRows({ queue, ...settings }: SaleStatus): [string, string][] {
-  if (queue === undefined) return [];
-  return [
-    ['queue', queue === 'draw' ? 'drawn when the window opens' : 'first come, first served'],
-    ...settingRows(settings),
-  ];
+  if (queue === undefined || queue === 'off') return [];
+  return [['queue', ORDERS[queue]], ...settingRows(settings)];
 }
 
 /** `undefined` if the sale was closed before the end of its window: nobody waits for that any more. */
