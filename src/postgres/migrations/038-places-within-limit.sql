@@ -2,7 +2,7 @@
 -- over when its turn came, and count until then for all behind it. Who was left out for that reason is asked for afterwards, because
 -- nodes of earlier versions know only one: to them the queue is full.
 --
--- A sale of which nobody holds a unit, as before its window, is not searched for orders.
+-- While nobody holds a unit of the sale, as before its window, no orders are read.
 CREATE OR REPLACE FUNCTION stockade_give_places(of_sale text, buyers text[], quantities integer[]) RETURNS SETOF places
 LANGUAGE plpgsql AS $$
 DECLARE
